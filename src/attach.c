@@ -1,0 +1,240 @@
+#include "attach.h"
+
+#include "kernel.h"
+#include "threads.h"
+
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+/* A ring is watched through one event that writes to it; when that event's thread and everything that
+ * inherited it are gone, poll(2) says POLLHUP for ever, and the next event takes over. */
+struct ring_watch {
+    struct ring ring;
+    int cpu;
+    int owner_fd;   /* the event over which the ring is mapped, or -1 */
+    size_t watched; /* index of an event; event_count: none is left */
+};
+
+static struct ring_watch *rings(const struct attachment *attachment)
+{
+    return attachment->ring_memory.base;
+}
+
+static struct event *events(const struct attachment *attachment)
+{
+    return attachment->event_memory.base;
+}
+
+static struct pollfd *pollfds(const struct attachment *attachment)
+{
+    return attachment->poll_memory.base;
+}
+
+static int prepare_rings(struct attachment *attachment)
+{
+    unsigned int count = 0;
+    int result = profil_cpus_read(&attachment->cpus);
+
+    for (int cpu = profil_cpus_next(&attachment->cpus, 0); cpu >= 0 && result == 0;
+         cpu = profil_cpus_next(&attachment->cpus, cpu + 1)) {
+        result = profil_memory_grow(&attachment->ring_memory, (count + 1) * sizeof(struct ring_watch));
+        if (result == 0)
+            rings(attachment)[count++] = (struct ring_watch){.cpu = cpu, .owner_fd = -1};
+    }
+    attachment->ring_count = count;
+    if (result == 0)
+        result = profil_memory_grow(&attachment->poll_memory, (count + 1) * sizeof(struct pollfd));
+    return result;
+}
+
+/* Opens one event; the soft limit of descriptors is the program's business, and may be small, but the
+ * table is this thread's own: the limit is lifted while the event gets its number. */
+static int open_event(struct event_spec *spec, pid_t tid, int cpu)
+{
+    struct rlimit before, lifted;
+    int fd = profil_event_open(spec, tid, cpu);
+
+    if (fd != -EMFILE || getrlimit(RLIMIT_NOFILE, &before) < 0 ||
+        before.rlim_cur == before.rlim_max)
+        return fd;
+    lifted = (struct rlimit){.rlim_cur = before.rlim_max, .rlim_max = before.rlim_max};
+    if (setrlimit(RLIMIT_NOFILE, &lifted) < 0)
+        return fd;
+    fd = profil_event_open(spec, tid, cpu);
+    setrlimit(RLIMIT_NOFILE, &before);
+    return fd;
+}
+
+/* Lets the event write to its CPU's ring, which the first one brings with it. */
+static int join_ring(struct attachment *attachment, struct ring_watch *watch, int fd)
+{
+    int result;
+
+    if (watch->owner_fd >= 0)
+        return (int)kernel_result(ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, watch->owner_fd));
+    result = profil_ring_map(&watch->ring, fd, attachment->ring_pages,
+                             attachment->spec.attr.sample_type);
+    if (result == 0)
+        watch->owner_fd = fd;
+    return result;
+}
+
+static int add_event(struct attachment *attachment, pid_t tid, unsigned int ring)
+{
+    struct ring_watch *watch = &rings(attachment)[ring];
+    struct event event = {.tid = tid, .ring = ring};
+    int result = profil_memory_grow(&attachment->event_memory,
+                                    (attachment->event_count + 1) * sizeof(struct event));
+
+    if (result < 0)
+        return result;
+    event.fd = open_event(&attachment->spec, tid, watch->cpu);
+    if (event.fd < 0)
+        return event.fd == -ENODEV ? 0 : event.fd; /* a CPU that went offline runs nothing */
+    result = join_ring(attachment, watch, event.fd);
+    if (result == 0)
+        result = (int)kernel_result(ioctl(event.fd, PERF_EVENT_IOC_ID, &event.id));
+    if (result < 0) {
+        if (watch->owner_fd == event.fd) {
+            profil_ring_unmap(&watch->ring);
+            watch->owner_fd = -1;
+        }
+        close(event.fd);
+        return result;
+    }
+    events(attachment)[attachment->event_count++] = event;
+    return 0;
+}
+
+/* A thread of a later reading may have inherited the event of a thread that was visited before it was
+ * born, or may not. It is given its own in any case, and the samples sort it out. */
+static int visit_thread(void *context, pid_t tid, unsigned int generation)
+{
+    struct attachment *attachment = context;
+    int result = 0;
+
+    if (attachment->is_own(attachment->is_own_context, tid))
+        return 0;
+    if (generation > 0)
+        result = profil_memory_grow(&attachment->cover_memory, sizeof(struct cover));
+    for (unsigned int ring = 0; ring < attachment->ring_count && result == 0; ring++)
+        result = add_event(attachment, tid, ring);
+    return result == -ESRCH ? 0 : result; /* the thread has gone */
+}
+
+static size_t next_event(const struct attachment *attachment, unsigned int ring, size_t from)
+{
+    while (from < attachment->event_count && events(attachment)[from].ring != ring)
+        from++;
+    return from;
+}
+
+static void watch_event(struct attachment *attachment, unsigned int ring, size_t index)
+{
+    rings(attachment)[ring].watched = index;
+    pollfds(attachment)[ring] = (struct pollfd){.fd = -1, .events = POLLIN};
+    if (index < attachment->event_count)
+        pollfds(attachment)[ring].fd = events(attachment)[index].fd;
+}
+
+int profil_attach_open(struct attachment *attachment, const struct event_spec *spec,
+                       size_t ring_pages, bool (*is_own)(void *context, pid_t tid), void *context)
+{
+    int result;
+
+    *attachment = (struct attachment){.spec = *spec,
+                                      .ring_pages = ring_pages,
+                                      .is_own = is_own,
+                                      .is_own_context = context};
+    result = prepare_rings(attachment);
+    if (result == 0)
+        result = profil_threads_visit(visit_thread, attachment);
+    if (result == 0 && attachment->event_count == 0)
+        result = -ESRCH;
+    /* The events are those that this thread has created: one call for all of them. */
+    if (result == 0)
+        result = (int)kernel_result(prctl(PR_TASK_PERF_EVENTS_ENABLE));
+    if (result < 0) {
+        profil_attach_close(attachment);
+        return result;
+    }
+    for (unsigned int ring = 0; ring < attachment->ring_count; ring++)
+        watch_event(attachment, ring, next_event(attachment, ring, 0));
+    return 0;
+}
+
+void profil_attach_disable(struct attachment *attachment)
+{
+    if (attachment->event_count > 0)
+        prctl(PR_TASK_PERF_EVENTS_DISABLE);
+}
+
+void profil_attach_close(struct attachment *attachment)
+{
+    for (unsigned int ring = 0; ring < attachment->ring_count; ring++)
+        profil_ring_unmap(&rings(attachment)[ring].ring);
+    for (size_t i = 0; i < attachment->event_count; i++)
+        close(events(attachment)[i].fd);
+    profil_attach_forget(attachment);
+}
+
+void profil_attach_forget(struct attachment *attachment)
+{
+    profil_memory_free(&attachment->ring_memory);
+    profil_memory_free(&attachment->poll_memory);
+    profil_memory_free(&attachment->event_memory);
+    profil_memory_free(&attachment->cover_memory);
+    *attachment = (struct attachment){0};
+}
+
+size_t profil_attach_drain(struct attachment *attachment, const struct ring_reader *reader)
+{
+    size_t count = 0;
+
+    for (unsigned int ring = 0; ring < attachment->ring_count; ring++)
+        if (rings(attachment)[ring].ring.page)
+            count += profil_ring_drain(&rings(attachment)[ring].ring, reader);
+    return count;
+}
+
+static int compare_id(const void *key, const void *element)
+{
+    uint64_t id = *(const uint64_t *)key;
+    const struct event *event = element;
+
+    return id < event->id ? -1 : id > event->id;
+}
+
+bool profil_attach_accepts(struct attachment *attachment, const struct sample *sample)
+{
+    const struct event *event;
+
+    if (!attachment->cover_memory.base)
+        return true;
+    event = bsearch(&sample->event_id, events(attachment), attachment->event_count,
+                    sizeof(*event), compare_id);
+    return event && profil_cover_accepts(attachment->cover_memory.base, sample->thread, event->tid);
+}
+
+nfds_t profil_attach_pollfds(struct attachment *attachment, struct pollfd **descriptors)
+{
+    *descriptors = pollfds(attachment);
+    return attachment->ring_count + 1;
+}
+
+bool profil_attach_refresh(struct attachment *attachment)
+{
+    bool alive = false;
+
+    for (unsigned int ring = 0; ring < attachment->ring_count; ring++) {
+        if (pollfds(attachment)[ring].revents & (POLLHUP | POLLERR | POLLNVAL)) {
+            size_t next = next_event(attachment, ring, rings(attachment)[ring].watched + 1);
+
+            watch_event(attachment, ring, next);
+        }
+        alive = alive || pollfds(attachment)[ring].fd >= 0;
+    }
+    return alive;
+}

@@ -1,0 +1,84 @@
+#include "event.h"
+
+#include "kernel.h"
+
+/* The register that holds the user's program counter, by the kernel's numbering in
+ * arch/.../include/uapi/asm/perf_regs.h. Elsewhere kernel time stays unattributed. */
+#if defined(__x86_64__) || defined(__i386__)
+#include <asm/perf_regs.h>
+static const uint64_t program_counter_register = UINT64_C(1) << PERF_REG_X86_IP;
+#elif defined(__aarch64__)
+#include <asm/perf_regs.h>
+static const uint64_t program_counter_register = UINT64_C(1) << PERF_REG_ARM64_PC;
+#else
+static const uint64_t program_counter_register = 0;
+#endif
+
+static void leave_kernel_out(struct perf_event_attr *attr)
+{
+    attr->exclude_kernel = 1;
+    attr->sample_type &= ~(uint64_t)PERF_SAMPLE_REGS_USER;
+    attr->sample_regs_user = 0;
+}
+
+void profil_event_describe(struct event_spec *spec, uint64_t period)
+{
+    *spec = (struct event_spec){
+        .attr = {
+            .type = PERF_TYPE_SOFTWARE,
+            .size = sizeof(struct perf_event_attr),
+            .config = PERF_COUNT_SW_TASK_CLOCK,
+            .sample_period = period,
+            .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_ID |
+                           PERF_SAMPLE_REGS_USER,
+            .sample_regs_user = program_counter_register,
+            .read_format = PERF_FORMAT_LOST,
+            .disabled = 1,
+            .inherit = 1,
+            .inherit_thread = 1,
+            .exclude_hv = 1,
+            .wakeup_events = 1,
+        }};
+    if (program_counter_register == 0)
+        leave_kernel_out(&spec->attr);
+}
+
+bool profil_event_samples_kernel(const struct event_spec *spec)
+{
+    return !spec->attr.exclude_kernel;
+}
+
+/* The next demand after a refusal; false when less would not help. */
+static bool lower(struct perf_event_attr *attr, int error)
+{
+    switch (error) {
+    case -EACCES:
+    case -EPERM: /* perf_event_paranoid 2 keeps the kernel's samples from the unprivileged */
+        if (attr->exclude_kernel)
+            return false;
+        leave_kernel_out(attr);
+        return true;
+    case -EINVAL: /* an older kernel: before 6.0, then before 5.13 */
+        if (attr->read_format & PERF_FORMAT_LOST)
+            attr->read_format &= ~(uint64_t)PERF_FORMAT_LOST;
+        else if (attr->inherit_thread)
+            attr->inherit_thread = 0; /* the reader drops the samples of other processes */
+        else
+            return false;
+        return true;
+    default:
+        return false;
+    }
+}
+
+int profil_event_open(struct event_spec *spec, pid_t tid, int cpu)
+{
+    int fd;
+
+    do
+        fd = kernel_perf_event_open(&spec->attr, tid, cpu);
+    while (fd < 0 && !spec->settled && lower(&spec->attr, fd));
+    if (fd >= 0)
+        spec->settled = true;
+    return fd;
+}

@@ -1,0 +1,128 @@
+#include "ring.h"
+
+#include "kernel.h"
+#include "memory.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+/* The longest record that is looked into: a sample with a header, four words and a register.
+ * Of a longer one only the size matters. */
+enum { RECORD_WORDS = 16 };
+
+union record {
+    struct perf_event_header header;
+    uint64_t words[RECORD_WORDS];
+};
+
+int profil_ring_map(struct ring *ring, int fd, size_t pages, uint64_t sample_type)
+{
+    size_t page_size = profil_memory_page();
+    void *base;
+
+    for (;; pages /= 2) {
+        /* Writable, which is how the kernel tells a ring that stops when full from one that
+         * overwrites. */
+        base = mmap(NULL, (1 + pages) * page_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        if (base != MAP_FAILED)
+            break;
+        if (pages == 1 || (errno != EPERM && errno != ENOMEM))
+            return -errno;
+    }
+    *ring = (struct ring){.page = base,
+                          .data = (const unsigned char *)base + page_size,
+                          .size = pages * page_size,
+                          .sample_type = sample_type};
+    return 0;
+}
+
+void profil_ring_unmap(struct ring *ring)
+{
+    if (ring->page)
+        munmap(ring->page, profil_memory_page() + ring->size);
+    ring->page = NULL;
+}
+
+/* `bytes` bytes from position `from`, which may go round the end. */
+static void copy_out(const struct ring *ring, uint64_t from, void *to, size_t bytes)
+{
+    size_t offset = (size_t)from & (ring->size - 1);
+    size_t first = ring->size - offset < bytes ? ring->size - offset : bytes;
+
+    memcpy(to, ring->data + offset, first);
+    memcpy((unsigned char *)to + first, ring->data, bytes - first);
+}
+
+/* The fields come in the order of the bits in sample_type, as perf_event_open(2) lists them. */
+static bool parse_sample(const union record *record, uint64_t sample_type, struct sample *sample)
+{
+    size_t words = record->header.size / sizeof(record->words[0]);
+    bool in_user = (record->header.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_USER;
+    uint32_t ids[2];
+
+    if (words < 4)
+        return false;
+    memcpy(ids, &record->words[2], sizeof(ids));
+    *sample = (struct sample){.pc = (uintptr_t)record->words[1],
+                              .attributed = in_user,
+                              .process = (pid_t)ids[0],
+                              .thread = (pid_t)ids[1],
+                              .event_id = record->words[3]};
+    /* The registers follow only where there are user registers at all. */
+    if (!in_user && sample_type & PERF_SAMPLE_REGS_USER && words >= 6 &&
+        record->words[4] != PERF_SAMPLE_REGS_ABI_NONE) {
+        sample->pc = (uintptr_t)record->words[5];
+        sample->attributed = true;
+    }
+    return true;
+}
+
+static void dispatch(const union record *record, uint64_t sample_type,
+                     const struct ring_reader *reader)
+{
+    struct sample sample;
+
+    switch (record->header.type) {
+    case PERF_RECORD_SAMPLE:
+        if (parse_sample(record, sample_type, &sample))
+            reader->sample(reader->context, &sample);
+        break;
+    case PERF_RECORD_LOST: /* { header, id, lost } */
+        if (record->header.size >= 3 * sizeof(record->words[0]))
+            reader->lost(reader->context, record->words[2]);
+        break;
+    case PERF_RECORD_THROTTLE:
+        reader->throttled(reader->context);
+        break;
+    default:
+        break;
+    }
+}
+
+size_t profil_ring_drain(struct ring *ring, const struct ring_reader *reader)
+{
+    uint64_t head = kernel_ring_head(ring->page);
+    size_t count = 0;
+
+    if (head - ring->tail > ring->size)
+        ring->corrupt = true;
+    while (!ring->corrupt && head != ring->tail) {
+        union record record;
+        uint64_t left = head - ring->tail;
+        size_t size;
+
+        /* A record starts on a multiple of eight, so its header never wraps. */
+        copy_out(ring, ring->tail, &record.header, sizeof(record.header));
+        size = record.header.size;
+        if (size < sizeof(record.header) || size % sizeof(record.words[0]) || size > left) {
+            ring->corrupt = true;
+            break;
+        }
+        copy_out(ring, ring->tail, &record, size < sizeof(record) ? size : sizeof(record));
+        dispatch(&record, ring->sample_type, reader);
+        ring->tail += size;
+        count++;
+    }
+    kernel_ring_release(ring->page, ring->tail);
+    return count;
+}

@@ -1,0 +1,48 @@
+/* One ring buffer of the kernel: records in, samples out.
+ *
+ * The kernel writes records of any size that is a multiple of eight between data_tail and data_head,
+ * which only grow; they may wrap at the end of the data. */
+#ifndef PROFIL_RING_H
+#define PROFIL_RING_H
+
+#include <linux/perf_event.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct ring {
+    struct perf_event_mmap_page *page; /* NULL: not mapped */
+    const unsigned char *data;
+    size_t size; /* of the data, a power of two */
+    uint64_t tail;
+    uint64_t sample_type; /* of the events that write here: IP, TID, ID and perhaps REGS_USER */
+    bool corrupt;         /* a record could not be; nothing more is read */
+};
+
+struct sample {
+    uintptr_t pc;
+    bool attributed; /* false: in the kernel, and no user PC is known */
+    pid_t process;
+    pid_t thread;
+    uint64_t event_id; /* of the event that was opened, also for one that inherited it */
+};
+
+/* What a reading calls for each record of its kind; the rest is skipped. */
+struct ring_reader {
+    void (*sample)(void *context, const struct sample *sample);
+    void (*lost)(void *context, uint64_t count);
+    void (*throttled)(void *context);
+    void *context;
+};
+
+/* Maps a ring of at most that many data pages (a power of two) over the event, fewer where locked
+ * memory is short. 0 or -errno. */
+int profil_ring_map(struct ring *ring, int fd, size_t pages, uint64_t sample_type);
+
+void profil_ring_unmap(struct ring *ring);
+
+/* Reads what the kernel has published so far; the number of records. */
+size_t profil_ring_drain(struct ring *ring, const struct ring_reader *reader);
+
+#endif
