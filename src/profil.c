@@ -5,6 +5,7 @@
 #include "profiler.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/profil.h>
 
@@ -15,10 +16,25 @@ PROFIL_PUBLIC int profil(unsigned short *buf, size_t bufsiz, size_t offset, unsi
 /* 100 ticks a second. */
 static const struct timeval tick_interval = {.tv_sec = 0, .tv_usec = 10000};
 
-/* errno is the program's until a call fails. */
-static int finish(int result, int errno_before)
+/* What a call leaves as it was: errno unless it fails, and the thread's readiness to be cancelled, of
+ * which there is none while locks are held, here and in malloc(). */
+struct call {
+    int errno_before;
+    int cancel_state;
+};
+
+static struct call begin(void)
 {
-    errno = result < 0 ? -result : errno_before;
+    struct call call = {.errno_before = errno};
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &call.cancel_state);
+    return call;
+}
+
+static int finish(struct call call, int result)
+{
+    pthread_setcancelstate(call.cancel_state, NULL);
+    errno = result < 0 ? -result : call.errno_before;
     return result < 0 ? -1 : 0;
 }
 
@@ -29,7 +45,7 @@ static int set(struct range_set *ranges)
 
 int profil(unsigned short *buf, size_t bufsiz, size_t offset, unsigned int scale)
 {
-    int errno_before = errno;
+    struct call call = begin();
     int result = 0;
 
     if (buf)
@@ -40,8 +56,11 @@ int profil(unsigned short *buf, size_t bufsiz, size_t offset, unsigned int scale
                                                              .shift = BUCKET_SHIFT_16}));
     else
         profil_profiler_unset(&profil_profiler_default);
-    return finish(result, errno_before);
+    return finish(call, result);
 }
+
+/* The name by which the C library's gmon.o calls it, in a static program built with -pg. */
+extern __typeof__(profil) __profil __attribute__((alias("profil")));
 
 /* An entry that spans the address space with one counter: it takes what no other entry does. */
 static bool is_overflow(const struct prof *entry)
@@ -99,7 +118,7 @@ static int set_entries(const struct prof *entries, size_t count, enum bucket_shi
 
 PROFIL_PUBLIC int sprofil(struct prof *profp, int profcnt, struct timeval *tvp, unsigned int flags)
 {
-    int errno_before = errno;
+    struct call call = begin();
     int result = 0;
 
     if (profcnt < 0)
@@ -113,5 +132,5 @@ PROFIL_PUBLIC int sprofil(struct prof *profp, int profcnt, struct timeval *tvp, 
                              flags & PROF_UINT ? BUCKET_SHIFT_32 : BUCKET_SHIFT_16);
     if (result == 0 && tvp)
         *tvp = tick_interval;
-    return finish(result, errno_before);
+    return finish(call, result);
 }

@@ -52,23 +52,17 @@ static int register_fork_handlers(void)
     return 0;
 }
 
-/* A caller must not be cancelled while it waits for the sampler, with the lock held. */
-static int enter(struct profiler *profiler)
+static void enter(struct profiler *profiler)
 {
-    int cancel_state;
-
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     pthread_mutex_lock(&profiler->lock);
     /* A child made by the bare system call has run no fork handlers. */
     if (profiler->sampler && profiler->process != getpid())
         forget(profiler);
-    return cancel_state;
 }
 
-static void leave(struct profiler *profiler, int cancel_state)
+static void leave(struct profiler *profiler)
 {
     pthread_mutex_unlock(&profiler->lock);
-    pthread_setcancelstate(cancel_state, NULL);
 }
 
 static void turn_off(struct profiler *profiler)
@@ -92,9 +86,9 @@ static int turn_on(struct profiler *profiler, const struct range_set *ranges)
 
 int profil_profiler_set(struct profiler *profiler, struct range_set *ranges)
 {
-    int cancel_state = enter(profiler);
     int result = -ESRCH;
 
+    enter(profiler);
     if (profiler->sampler)
         result = profil_sampler_change(profiler->sampler, ranges);
     if (result == -ESRCH) {
@@ -107,17 +101,16 @@ int profil_profiler_set(struct profiler *profiler, struct range_set *ranges)
         profiler->ranges = ranges;
         ranges = old;
     }
-    leave(profiler, cancel_state);
+    leave(profiler);
     profil_range_set_free(ranges);
     return result;
 }
 
 void profil_profiler_unset(struct profiler *profiler)
 {
-    int cancel_state = enter(profiler);
-
+    enter(profiler);
     turn_off(profiler);
-    leave(profiler, cancel_state);
+    leave(profiler);
 }
 
 /* dlclose() takes away the code that the sampler runs; exit() may come with the profile on, also from

@@ -33,7 +33,6 @@ struct sampler {
     struct service keeper;
     sigset_t program_mask;
     _Atomic uint32_t keeper_word; /* enum keeper_word */
-    _Atomic uint32_t keeper_tid;
 };
 
 static void count_sample(void *context, const struct sample *sample)
@@ -62,13 +61,12 @@ static bool is_own_thread(void *context, pid_t tid)
 {
     struct sampler *sampler = context;
 
-    while (!sampler->keeper_tid)
-        kernel_futex_wait(&sampler->keeper_tid, 0, NULL);
-    return tid == sampler->channel.sampler || tid == (pid_t)sampler->keeper_tid;
+    return tid == sampler->channel.sampler || tid == profil_service_tid(&sampler->keeper);
 }
 
 static int start(struct sampler *sampler)
 {
+    const size_t pages = RING_BYTES / profil_memory_page();
     struct event_spec spec;
     int result = kernel_close_range(FIRST_CLOSED_DESCRIPTOR, ~0U, CLOSE_RANGE_UNSHARE);
 
@@ -79,8 +77,8 @@ static int start(struct sampler *sampler)
     if (result < 0)
         return result;
     profil_event_describe(&spec, EVENT_TICK_NANOSECONDS);
-    return profil_attach_open(&sampler->attachment, &spec, RING_BYTES / profil_memory_page(),
-                              is_own_thread, sampler);
+    return profil_attach_open(&sampler->attachment, &spec, pages > 0 ? pages : 1, is_own_thread,
+                              sampler);
 }
 
 static int change(struct sampler *sampler)
@@ -188,8 +186,6 @@ static void *run_keeper(void *argument)
     uint32_t word;
 
     prctl(PR_SET_NAME, "profil-keeper");
-    sampler->keeper_tid = (uint32_t)kernel_gettid();
-    kernel_futex_wake(&sampler->keeper_tid);
     while ((word = atomic_load(&sampler->keeper_word)) == KEEPER_WAIT)
         kernel_futex_wait(&sampler->keeper_word, KEEPER_WAIT, NULL);
     if (word == KEEPER_LAST) {

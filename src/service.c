@@ -1,5 +1,6 @@
 #include "service.h"
 
+#include "kernel.h"
 #include "memory.h"
 #include "sanitizer.h"
 
@@ -7,7 +8,6 @@
 #include <limits.h>
 #include <link.h>
 #include <signal.h>
-#include <stdint.h>
 #include <sys/mman.h>
 
 const size_t profil_service_small_stack = PROFIL_SANITIZED ? 1 << 20 : 48 << 10;
@@ -48,7 +48,16 @@ size_t profil_service_default_stack(void)
     return bytes;
 }
 
-static int create(struct service *service, void *(*run)(void *), void *argument)
+static void *run_service(void *argument)
+{
+    struct service *service = argument;
+
+    atomic_store(&service->tid, (uint32_t)kernel_gettid());
+    kernel_futex_wake(&service->tid);
+    return service->run(service->argument);
+}
+
+static int create(struct service *service)
 {
     size_t guard = profil_memory_page();
     pthread_attr_t attributes;
@@ -59,13 +68,12 @@ static int create(struct service *service, void *(*run)(void *), void *argument)
     error = pthread_attr_setstack(&attributes, (char *)service->stack + guard,
                                   service->stack_bytes - guard);
     if (!error)
-        error = pthread_create(&service->thread, &attributes, run, argument);
+        error = pthread_create(&service->thread, &attributes, run_service, service);
     pthread_attr_destroy(&attributes);
     return error;
 }
 
-static int start_with_stack(struct service *service, size_t bytes, void *(*run)(void *),
-                            void *argument)
+static int start_with_stack(struct service *service, size_t bytes)
 {
     size_t guard = profil_memory_page();
     int error;
@@ -75,7 +83,7 @@ static int start_with_stack(struct service *service, size_t bytes, void *(*run)(
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
     if (service->stack == MAP_FAILED)
         return ENOMEM;
-    error = mprotect(service->stack, guard, PROT_NONE) ? errno : create(service, run, argument);
+    error = mprotect(service->stack, guard, PROT_NONE) ? errno : create(service);
     if (error)
         munmap(service->stack, service->stack_bytes);
     return error;
@@ -88,21 +96,38 @@ int profil_service_start(struct service *service, size_t stack, void *(*run)(voi
     sigset_t all, before;
     int error;
 
+    *service = (struct service){.run = run, .argument = argument};
     /* The new thread inherits the mask. It is set through the C library, which leaves out the
      * signal by which setuid(2) reaches every thread. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     do {
-        error = start_with_stack(service, bytes, run, argument);
+        error = start_with_stack(service, bytes);
         bytes *= 2;
     } while (error == EINVAL && bytes <= largest_stack);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return -error;
 }
 
+pid_t profil_service_tid(struct service *service)
+{
+    uint32_t tid;
+
+    while ((tid = atomic_load(&service->tid)) == 0)
+        kernel_futex_wait(&service->tid, 0, NULL);
+    return (pid_t)tid;
+}
+
+/* pthread_join() returns when the thread has left the C library, and for some microseconds more it is
+ * still listed and counted, as by unshare(CLONE_NEWUSER), which wants a single thread. */
 void profil_service_join(struct service *service)
 {
+    const struct timespec moment = {.tv_nsec = 10000};
+    pid_t tid = profil_service_tid(service);
+
     pthread_join(service->thread, NULL);
+    while (kernel_tgkill(getpid(), tid, 0) == 0)
+        nanosleep(&moment, NULL); /* not sched_yield(): a caller of real-time priority starves it */
     profil_service_forget(service);
 }
 
