@@ -74,8 +74,7 @@ static int join_ring(struct attachment *attachment, struct ring_watch *watch, in
 
     if (watch->owner_fd >= 0)
         return (int)kernel_result(ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, watch->owner_fd));
-    result = profil_ring_map(&watch->ring, fd, attachment->ring_pages,
-                             attachment->spec.attr.sample_type);
+    result = profil_ring_map(&watch->ring, fd, attachment->ring_pages, &attachment->spec.attr);
     if (result == 0)
         watch->owner_fd = fd;
     return result;

@@ -15,7 +15,15 @@ union record {
     uint64_t words[RECORD_WORDS];
 };
 
-int profil_ring_map(struct ring *ring, int fd, size_t pages, uint64_t sample_type)
+/* The value, and what the read format adds: of that, events here have only LOST. */
+static size_t read_words(const struct perf_event_attr *attr)
+{
+    if (!(attr->sample_type & PERF_SAMPLE_READ))
+        return 0;
+    return attr->read_format & PERF_FORMAT_LOST ? 2 : 1;
+}
+
+int profil_ring_map(struct ring *ring, int fd, size_t pages, const struct perf_event_attr *attr)
 {
     size_t page_size = profil_memory_page();
     void *base;
@@ -32,7 +40,8 @@ int profil_ring_map(struct ring *ring, int fd, size_t pages, uint64_t sample_typ
     *ring = (struct ring){.page = base,
                           .data = (const unsigned char *)base + page_size,
                           .size = pages * page_size,
-                          .sample_type = sample_type};
+                          .sample_type = attr->sample_type,
+                          .read_words = read_words(attr)};
     return 0;
 }
 
@@ -54,9 +63,10 @@ static void copy_out(const struct ring *ring, uint64_t from, void *to, size_t by
 }
 
 /* The fields come in the order of the bits in sample_type, as perf_event_open(2) lists them. */
-static bool parse_sample(const union record *record, uint64_t sample_type, struct sample *sample)
+static bool parse_sample(const union record *record, const struct ring *ring, struct sample *sample)
 {
     size_t words = record->header.size / sizeof(record->words[0]);
+    size_t registers = 4 + ring->read_words; /* the ABI, then the one register */
     bool in_user = (record->header.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_USER;
     uint32_t ids[2];
 
@@ -69,22 +79,22 @@ static bool parse_sample(const union record *record, uint64_t sample_type, struc
                               .thread = (pid_t)ids[1],
                               .event_id = record->words[3]};
     /* The registers follow only where there are user registers at all. */
-    if (!in_user && sample_type & PERF_SAMPLE_REGS_USER && words >= 6 &&
-        record->words[4] != PERF_SAMPLE_REGS_ABI_NONE) {
-        sample->pc = (uintptr_t)record->words[5];
+    if (!in_user && ring->sample_type & PERF_SAMPLE_REGS_USER && words >= registers + 2 &&
+        record->words[registers] != PERF_SAMPLE_REGS_ABI_NONE) {
+        sample->pc = (uintptr_t)record->words[registers + 1];
         sample->attributed = true;
     }
     return true;
 }
 
-static void dispatch(const union record *record, uint64_t sample_type,
+static void dispatch(const union record *record, const struct ring *ring,
                      const struct ring_reader *reader)
 {
     struct sample sample;
 
     switch (record->header.type) {
     case PERF_RECORD_SAMPLE:
-        if (parse_sample(record, sample_type, &sample))
+        if (parse_sample(record, ring, &sample))
             reader->sample(reader->context, &sample);
         break;
     case PERF_RECORD_LOST: /* { header, id, lost } */
@@ -119,7 +129,7 @@ size_t profil_ring_drain(struct ring *ring, const struct ring_reader *reader)
             break;
         }
         copy_out(ring, ring->tail, &record, size < sizeof(record) ? size : sizeof(record));
-        dispatch(&record, ring->sample_type, reader);
+        dispatch(&record, ring, reader);
         ring->tail += size;
         count++;
     }

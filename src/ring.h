@@ -16,7 +16,8 @@ struct ring {
     const unsigned char *data;
     size_t size; /* of the data, a power of two */
     uint64_t tail;
-    uint64_t sample_type; /* of the events that write here: IP, TID, ID and perhaps REGS_USER */
+    uint64_t sample_type; /* of the events that write here: IP, TID, ID, perhaps READ, REGS_USER */
+    size_t read_words;    /* that READ takes in a sample */
     bool corrupt;         /* a record could not be; nothing more is read */
 };
 
@@ -38,7 +39,7 @@ struct ring_reader {
 
 /* Maps a ring of at most that many data pages (a power of two) over the event, fewer where locked
  * memory is short. 0 or -errno. */
-int profil_ring_map(struct ring *ring, int fd, size_t pages, uint64_t sample_type);
+int profil_ring_map(struct ring *ring, int fd, size_t pages, const struct perf_event_attr *attr);
 
 void profil_ring_unmap(struct ring *ring);
 
