@@ -1,0 +1,146 @@
+/* Threads that are born while the profile is being turned on: none is missed, and none, though its
+ * creator's events and its own may both follow it, is counted twice.
+ *
+ * They do nothing until the profile is on and all have been born; then each burns for so long that,
+ * bound to one CPU, it has exactly one tick. */
+#include "support.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { CREATORS = 4, BIRTHS = 10, STARTS = 6 };
+
+static const double life = 0.015;
+
+struct generation {
+    pthread_barrier_t gate;
+    _Atomic bool begin;
+    struct creator *creators;
+};
+
+struct creator {
+    struct generation *generation;
+    pthread_t thread;
+    int number;
+    struct support_burner born[BIRTHS];
+};
+
+static void prepare(struct creator *creator, int birth)
+{
+    creator->born[birth] = (struct support_burner){
+        .hot = &support_hot_first, .seconds = life, .gate = &creator->generation->gate};
+}
+
+static void wait_for_begin(const struct creator *creator)
+{
+    support_bind(creator->number);
+    while (!creator->generation->begin)
+        usleep(100);
+}
+
+/* All of a creator's threads are its children. */
+static void *create_children(void *argument)
+{
+    struct creator *creator = argument;
+
+    wait_for_begin(creator);
+    for (int i = 0; i < BIRTHS; i++) {
+        prepare(creator, i);
+        support_burner_start(&creator->born[i]);
+    }
+    return NULL;
+}
+
+/* Each is the child of the one before, so that it inherits all that this one has. */
+struct link {
+    struct creator *creator;
+    int birth;
+};
+
+static void *create_next_and_burn(void *argument)
+{
+    struct link *link = argument, next = {link->creator, link->birth + 1};
+    struct support_burner *self = &link->creator->born[link->birth];
+    pthread_t thread = {0};
+
+    if (next.birth < BIRTHS) {
+        prepare(next.creator, next.birth);
+        cr_assert_eq(pthread_create(&thread, NULL, create_next_and_burn, &next), 0);
+    }
+    pthread_barrier_wait(self->gate);
+    self->used = support_burn_in(self->hot, self->seconds);
+    if (next.birth < BIRTHS)
+        pthread_join(thread, NULL);
+    return NULL;
+}
+
+static void *create_chain(void *argument)
+{
+    struct creator *creator = argument;
+    struct link first = {creator, 0};
+
+    wait_for_begin(creator);
+    prepare(creator, 0);
+    return create_next_and_burn(&first);
+}
+
+static unsigned long whole_ticks_of(const struct creator *creator)
+{
+    unsigned long ticks = 0;
+
+    for (int i = 0; i < BIRTHS; i++)
+        ticks += support_whole_ticks(creator->born[i].used);
+    return ticks;
+}
+
+/* Turns the profile on among the births, sooner or later; adds to the sums. */
+static void start_among_births(void *(*create)(void *), bool chain, unsigned long *ticks,
+                               unsigned long *expected)
+{
+    struct generation generation = {0};
+    struct creator creators[CREATORS];
+    unsigned short counter = 0;
+
+    pthread_barrier_init(&generation.gate, NULL, CREATORS * BIRTHS + 1);
+    for (int i = 0; i < CREATORS; i++) {
+        creators[i] = (struct creator){.generation = &generation, .number = i};
+        cr_assert_eq(pthread_create(&creators[i].thread, NULL, create, &creators[i]), 0);
+    }
+    generation.begin = true;
+    usleep((useconds_t)(random() % 1000));
+    cr_assert_eq(profil(&counter, sizeof(counter), 0, 0), 0, "profil: %s", strerror(errno));
+    pthread_barrier_wait(&generation.gate);
+    for (int i = 0; i < CREATORS; i++) {
+        pthread_join(creators[i].thread, NULL);
+        for (int j = 0; j < BIRTHS && !chain; j++)
+            support_burner_join(&creators[i].born[j]);
+        *expected += whole_ticks_of(&creators[i]);
+    }
+    support_off();
+    *ticks += counter;
+}
+
+static void start_again_and_again(void *(*create)(void *), bool chain)
+{
+    unsigned long ticks = 0, expected = 0;
+
+    support_require_perf();
+    srandom(1);
+    for (int i = 0; i < STARTS; i++)
+        start_among_births(create, chain, &ticks, &expected);
+    support_assert_ticks(ticks, (double)expected);
+}
+
+Test(births, children_born_during_the_call_are_counted_once)
+{
+    start_again_and_again(create_children, false);
+}
+
+Test(births, descendants_born_during_the_call_are_counted_once)
+{
+    start_again_and_again(create_chain, true);
+}
