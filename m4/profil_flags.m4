@@ -20,9 +20,9 @@ AC_DEFUN([PROFIL_KNOWN_FLAGS], [
 # PROFIL_WARNINGS(WERROR)
 # Sets WARNING_FLAGS, and the further LIBRARY_WARNING_FLAGS and PROGRAM_WARNING_FLAGS.
 AC_DEFUN([PROFIL_WARNINGS], [
-    PROFIL_KNOWN_FLAGS([WARNING_FLAGS], [-Wall -Wextra -Wshadow -Wstrict-prototypes
-        -Wold-style-definition -Wpointer-arith -Wformat=2 -Wundef -Wvla])
-    PROFIL_KNOWN_FLAGS([LIBRARY_WARNING_FLAGS], [-Wmissing-prototypes -Wcast-qual -Wwrite-strings])
+    PROFIL_KNOWN_FLAGS([WARNING_FLAGS], [-Wall -Wextra -Wstrict-prototypes -Wformat=2 -Wvla])
+    PROFIL_KNOWN_FLAGS([LIBRARY_WARNING_FLAGS], [-Wmissing-prototypes -Wold-style-definition -Wshadow
+        -Wpointer-arith -Wcast-qual -Wwrite-strings -Wundef])
     # A loop that is there to use CPU time sets what nobody reads.
     PROFIL_KNOWN_FLAGS([PROGRAM_WARNING_FLAGS], [-Wno-unused-but-set-variable])
     AS_IF([test "$1" = yes], [WARNING_FLAGS="$WARNING_FLAGS -Werror"])

@@ -62,36 +62,47 @@ Test(accuracy, eight_threads_have_a_tick_for_each_10_ms)
     profile_threads(8);
 }
 
-/* What the two lose to the phase differs by 20 ms at most, 1.3 % of 1.5 s, and what they lose to
- * switches by 1 %; each is set against its own CPU clock. Where the kernel is not sampled both may
- * lose up to 3 % of their ticks by chance: four standard deviations of that difference come on top.
+/* By how much the ticks of one thread differ from those of another, each set against its own clock.
  */
-Test(accuracy, two_equal_threads_differ_by_at_most_3_percent)
+static double difference_of_two_equal_threads(void)
 {
     struct support_burner burners[] = {
         {.hot = &support_hot_first, .seconds = 1.5},
         {.hot = &support_hot_second, .seconds = 1.5},
     };
-    static unsigned short first[512], second[512];
+    unsigned short first[512] = {0}, second[512] = {0};
     struct prof ranges[] = {
         support_range(&support_hot_first, first, sizeof(first)),
         support_range(&support_hot_second, second, sizeof(second)),
     };
-    double bound = 0.03, ratio;
 
-    support_require_perf();
-    support_confine(CPUS);
-    if (!support_kernel_is_sampled())
-        bound += 4 * sqrt(2 * 0.03 / (1.5 * ticks_per_second));
     cr_assert_eq(sprofil(ranges, 2, NULL, PROF_USHORT), 0);
     for (int i = 0; i < 2; i++)
         support_burner_start(&burners[i]);
     for (int i = 0; i < 2; i++)
         support_burner_join(&burners[i]);
     support_off();
-    ratio = (double)support_sum(first, 512) / burners[0].used /
-            ((double)support_sum(second, 512) / burners[1].used);
-    cr_assert(fabs(ratio - 1) <= bound, "one has %.3f times the ticks of the other", ratio);
+    return fabs((double)support_sum(first, 512) / burners[0].used /
+                    ((double)support_sum(second, 512) / burners[1].used) -
+                1);
+}
+
+/* What the two lose to the phase differs by 20 ms at most, 1.3 % of 1.5 s, and what they lose to
+ * switches by 1 %. Where the kernel is not sampled both may lose up to 3 % of their ticks by
+ * chance: four standard deviations of that difference come on top. On a machine with dozens of
+ * threads for each CPU chance may go further once, which a true skew does each time: there are
+ * three attempts. */
+Test(accuracy, two_equal_threads_differ_by_at_most_3_percent)
+{
+    double bound = 0.03, difference = 1;
+
+    support_require_perf();
+    support_confine(CPUS);
+    if (!support_kernel_is_sampled())
+        bound += 4 * sqrt(2 * 0.03 / (1.5 * ticks_per_second));
+    for (int attempt = 0; attempt < 3 && difference > bound; attempt++)
+        difference = difference_of_two_equal_threads();
+    cr_assert_leq(difference, bound, "the ticks differ by %.3f", difference);
 }
 
 /* Each profile begins with a full period and is stopped just after the end of one, bound to one

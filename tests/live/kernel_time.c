@@ -39,8 +39,19 @@ static inline __attribute__((always_inline)) long call_kernel(long number, long 
     __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2) : "memory");
     return x0;
 }
-#else
-#error "the system call instruction of this processor is needed here"
+#elif defined(__i386__)
+static inline __attribute__((always_inline)) long call_kernel(long number, long a, long b, long c)
+{
+    long result;
+
+    __asm__ volatile("int $0x80" : "=a"(result) : "a"(number), "b"(a), "c"(b), "d"(c) : "memory");
+    return result;
+}
+#else /* the library does not sample the kernel there */
+static inline long call_kernel(long number, long a, long b, long c)
+{
+    return syscall(number, a, b, c);
+}
 #endif
 
 SUPPORT_SECTION(live_hot_reading);

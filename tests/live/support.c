@@ -39,7 +39,7 @@ void support_burn(double seconds)
 
     while (support_thread_seconds() < end)
         for (unsigned long i = 0; i < 500000; i++)
-            sum += i;
+            sum = sum + i;
 }
 
 void *support_burn_thread(void *seconds)
@@ -94,7 +94,7 @@ SUPPORT_IN_SECTION(live_hot_first) static void run_first(unsigned long rounds)
     volatile unsigned long sum = 0;
 
     for (unsigned long i = 0; i < rounds; i++)
-        sum += i;
+        sum = sum + i;
 }
 
 SUPPORT_IN_SECTION(live_hot_second) static void run_second(unsigned long rounds)
@@ -102,7 +102,7 @@ SUPPORT_IN_SECTION(live_hot_second) static void run_second(unsigned long rounds)
     volatile unsigned long mix = 1;
 
     for (unsigned long i = rounds; i > 0; i--)
-        mix ^= i << 3;
+        mix = mix ^ i << 3;
 }
 
 const struct support_hot support_hot_first = {
@@ -160,6 +160,13 @@ double support_burner_join(struct support_burner *burner)
     return burner->used;
 }
 
+/* The processors for which the library asks the kernel for the user's program counter. */
+#if defined(__x86_64__) || defined(__i386__) || defined(__aarch64__)
+static const bool knows_program_counter = true;
+#else
+static const bool knows_program_counter = false;
+#endif
+
 bool support_kernel_is_sampled(void)
 {
     struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
@@ -170,7 +177,7 @@ bool support_kernel_is_sampled(void)
 
     if (fd >= 0)
         close(fd);
-    return fd >= 0;
+    return fd >= 0 && knows_program_counter;
 }
 
 void support_assert_ticks(unsigned long ticks, double expected)

@@ -61,7 +61,8 @@ struct support_burner {
 void support_burner_start(struct support_burner *burner);
 double support_burner_join(struct support_burner *burner);
 
-/* Whether samples that fall into the kernel are to be had, as perf_event_open(2) itself answers. */
+/* Whether samples that fall into the kernel are to be had, as perf_event_open(2) itself answers,
+ * and the library knows whom to charge them to. */
 bool support_kernel_is_sampled(void);
 
 /* Fails if that many ticks are not what was expected, by these bounds.

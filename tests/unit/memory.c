@@ -405,18 +405,22 @@ Test(memory, a_large_buffer_is_judged_also_when_no_descriptor_is_free)
     cr_assert_eq(spoilt, -EFAULT);
 }
 
-/* The kernel extends the stack of the main thread at the first touch, down to its limit. */
-Test(memory, room_on_the_stack_that_was_never_touched_is_writable)
+static int judge_untouched_stack(void)
 {
-    struct rlimit before = set_limit(RLIMIT_STACK, 64 << 20);
-    char here;
-    uintptr_t top = (uintptr_t)&here & ~(uintptr_t)(page_size() - 1);
-    int small = profil_memory_check_writable((void *)(top - (4 << 20)), 3 << 20);
-    int large = profil_memory_check_writable((void *)(top - (48 << 20)), 40 << 20);
+    unsigned char never_touched[LARGE];
+
+    return profil_memory_check_writable(never_touched, sizeof(never_touched));
+}
+
+/* The kernel extends the stack of the main thread down to where it is touched: by the call, below
+ * the array. */
+Test(memory, a_large_array_on_the_stack_that_was_never_touched_is_writable)
+{
+    struct rlimit before = set_limit(RLIMIT_STACK, 2 * LARGE);
+    int result = judge_untouched_stack();
 
     setrlimit(RLIMIT_STACK, &before);
-    cr_assert_eq(small, 0);
-    cr_assert_eq(large, 0);
+    cr_assert_eq(result, 0);
 }
 
 static void *judge_large_buffer_alone(void *main_thread)

@@ -316,6 +316,15 @@ Test(range, the_set_keeps_a_copy_of_what_it_was_given)
     profil_range_set_free(single);
 }
 
+/* With the address sanitizer too an allocation that is too large shall fail and not end the test.
+ */
+const char *__asan_default_options(void);
+
+const char *__asan_default_options(void)
+{
+    return "allocator_may_return_null=1";
+}
+
 Test(range, a_set_that_no_memory_could_hold_is_refused)
 {
     const struct range range = plain(0, 1000, 10);
