@@ -239,10 +239,12 @@ Test(signals, the_profiling_timer_and_its_handler_are_the_programs)
     getitimer(ITIMER_PROF, &left);
     sigaction(SIGPROF, NULL, &after);
 
-    cr_expect_gt(without, 10, "the timer is no good: %d signals without a profile", without);
-    /* A fifth, and a few more for those that come late and together where the CPUs are busy. */
-    cr_expect(with >= without * 4 / 5 - 3 && with <= without * 6 / 5 + 3,
-              "%d signals without a profile, %d with one", without, with);
+    cr_expect_gt(without, 5, "the timer is no good: %d signals without a profile", without);
+    /* On a busy machine signals come late, and several as one; and the kernel may only estimate the
+     * time by which it sends them. A handler or timer that was taken over gets none, or twice as
+     * many. */
+    cr_expect(with >= without / 2 && with <= seconds * 150 + 3,
+              "%d signals in %.3f s; without a profile %d in as long", with, seconds, without);
     cr_expect(process_ticks_fit(ticks, seconds, 1), "%d ticks in %.3f s", ticks, seconds);
     cr_expect(after.sa_handler == before.sa_handler && after.sa_flags == before.sa_flags &&
                   same_signals(&after.sa_mask, &before.sa_mask),

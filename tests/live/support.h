@@ -79,6 +79,10 @@ bool support_kernel_is_sampled(void);
  * happens to more ticks by chance is bounded by four standard deviations of a binomial count. */
 void support_assert_ticks(unsigned long ticks, double expected);
 
+/* The same, where other threads, which are not looked at more closely, may add that many at most.
+ */
+void support_assert_ticks_and_up_to(unsigned long ticks, double expected, double more);
+
 /* The ticks that the CPU time of one thread on one CPU gives: each event starts with a full period.
  */
 unsigned long support_whole_ticks(double seconds);

@@ -69,7 +69,7 @@ Test(threads, four_hundred_threads_that_exist_before_the_call_are_sampled)
     profile_existing_threads(MANY, short_life);
 }
 
-/* The time that the main thread needs to start them is sampled as well. */
+/* The main thread needs some time to start them. */
 Test(threads, four_hundred_threads_that_start_after_the_call_are_sampled)
 {
     struct support_burner *burners = calloc(MANY, sizeof(*burners));
@@ -84,8 +84,8 @@ Test(threads, four_hundred_threads_that_start_after_the_call_are_sampled)
         start_bound(&burners[i], i, short_life, NULL);
     expected = join_all(burners, MANY);
     support_off();
-    expected += support_whole_ticks(support_thread_seconds() - start);
-    support_assert_ticks(ticks, (double)expected);
+    support_assert_ticks_and_up_to(ticks, (double)expected,
+                                   100 * (support_thread_seconds() - start));
     free(burners);
 }
 

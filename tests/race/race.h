@@ -77,6 +77,7 @@ static inline void race_work(unsigned long rounds)
 
     for (unsigned long i = 0; i < rounds; i++)
         sum += i;
+    (void)sum;
 }
 
 static inline bool race_is_set(const char *name, const char *value)

@@ -405,7 +405,8 @@ Test(memory, a_large_buffer_is_judged_also_when_no_descriptor_is_free)
     cr_assert_eq(spoilt, -EFAULT);
 }
 
-static int judge_untouched_stack(void)
+/* Not inlined, lest its frame be there before the limit is raised. */
+__attribute__((noinline)) static int judge_untouched_stack(void)
 {
     unsigned char never_touched[LARGE];
 
