@@ -288,6 +288,8 @@ static int fork_beside_start_and_stop(const char *forks_each)
 Test(forks, threads_that_fork_beside_start_and_stop_never_hang)
 {
     support_require_perf();
+    if (PROCESS_SANITIZED)
+        cr_skip_test("the sanitizer's allocator may hang in the child");
     struct outcome outcome;
 
     act_run(&outcome, "fork_beside_start_and_stop", "40");
@@ -298,6 +300,8 @@ Test(forks, threads_that_fork_beside_start_and_stop_never_hang)
 Test(forks, threads_that_fork_beside_the_first_start_never_hang)
 {
     support_require_perf();
+    if (PROCESS_SANITIZED)
+        cr_skip_test("the sanitizer's allocator may hang in the child");
     for (int i = 0; i < 20; i++) {
         struct outcome outcome;
 

@@ -199,7 +199,7 @@ Test(kernel_time, a_program_that_faults_half_its_time_keeps_its_shares)
     share = shares.computing_seconds / seconds;
     all = (double)(shares.faulting_ticks + shares.computing_ticks + shares.other_ticks);
     support_assert_ticks((unsigned long)all, seconds * 100);
-    cr_assert_leq((double)shares.other_ticks, 0.1 * all);
+    cr_assert_leq((double)shares.other_ticks, 0.15 * all);
     cr_assert_float_eq((double)shares.computing_ticks, share * all, 4 * sqrt(all) / 2,
                        "%lu of %.0f ticks for %.3f of the time", shares.computing_ticks, all,
                        share);
@@ -229,7 +229,7 @@ Test(kernel_time, without_the_kernel_user_time_has_its_ticks_and_nothing_is_inve
                        shares.computing_ticks, computing);
     cr_assert_leq((double)shares.faulting_ticks, faulted + 4 * deviation);
     cr_assert_leq((double)(shares.faulting_ticks + shares.computing_ticks + shares.other_ticks),
-                  computing + faulted + 1);
+                  support_most_ticks(shares.faulting_seconds + shares.computing_seconds));
 }
 
 /* Reading /dev/zero is kernel time nearly all of it, and a second on two CPUs leaves at most two

@@ -63,9 +63,9 @@ void process_read_state(struct process_state *state)
     state->threads = entries("/proc/self/task");
     state->descriptors = entries("/proc/self/fd") - 1; /* one is that of the directory */
     process_thread_field(getpid(), "VmSize", kilobytes, sizeof(kilobytes));
-    state->kilobytes = strtoul(kilobytes, NULL, 10);
     read_file("/proc/self/maps", maps, sizeof(maps));
-    state->mappings = occurrences(maps, "\n");
+    state->mappings = PROCESS_SANITIZED ? 0 : occurrences(maps, "\n");
+    state->kilobytes = PROCESS_SANITIZED ? 0 : strtoul(kilobytes, NULL, 10);
     state->rings = occurrences(maps, "[perf_event]");
 }
 

@@ -6,7 +6,21 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* What profiles could leave behind, or take along. A count is 0 when /proc cannot be read. */
+/* The address sanitizer: its own memory grows as it goes, and its allocator is not made for a
+ * fork() beside threads that allocate: the child may hang in it. */
+#if defined(__SANITIZE_ADDRESS__)
+#define PROCESS_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define PROCESS_SANITIZED 1
+#endif
+#endif
+#ifndef PROCESS_SANITIZED
+#define PROCESS_SANITIZED 0
+#endif
+
+/* What profiles could leave behind, or take along. A count is 0 when /proc cannot be read;
+ * mappings and kilobytes also where a sanitizer makes them meaningless. */
 struct process_state {
     size_t threads;
     size_t descriptors;

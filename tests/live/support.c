@@ -180,6 +180,11 @@ bool support_kernel_is_sampled(void)
     return fd >= 0 && knows_program_counter;
 }
 
+double support_most_ticks(double seconds)
+{
+    return seconds * 100 * 1.02 + 1;
+}
+
 void support_assert_ticks(unsigned long ticks, double expected)
 {
     support_assert_ticks_and_up_to(ticks, expected, 0);
@@ -188,7 +193,8 @@ void support_assert_ticks(unsigned long ticks, double expected)
 void support_assert_ticks_and_up_to(unsigned long ticks, double expected, double more)
 {
     const double phase_and_switches = 0.03, in_kernel = 0.03;
-    double least = expected * (1 - phase_and_switches), most = (expected + more) * 1.02 + 1;
+    double least = expected * (1 - phase_and_switches),
+           most = support_most_ticks((expected + more) / 100);
 
     if (!support_kernel_is_sampled())
         least -= in_kernel * expected + 4 * sqrt(in_kernel * expected);

@@ -65,9 +65,14 @@ double support_burner_join(struct support_burner *burner);
  * and the library knows whom to charge them to. */
 bool support_kernel_is_sampled(void);
 
+/* The most ticks that so much CPU time may have. None is invented; but the clock of a thread may
+ * leave out what interrupts and the host of a virtual machine take from it, which that of an event
+ * does not, and the threads of the test itself may have one. */
+double support_most_ticks(double seconds);
+
 /* Fails if that many ticks are not what was expected, by these bounds.
  *
- * Above: nothing makes a tick too many; 2 %, and one for the threads of the test itself.
+ * Above: support_most_ticks().
  *
  * Below: on each CPU that a thread runs on, the part of its time that does not fill a tick is never
  * seen; that is 5 ms on average, and in a second on two CPUs 2 % at most. And the thread's clock
