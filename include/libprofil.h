@@ -7,13 +7,15 @@
  *     _DEFAULT_SOURCE holds, which is the case by default and with -std=gnu11, but not with
  *     -std=c11 alone;
  *   - the contract of both functions as this library keeps it, in the comments below;
+ *   - profiles of one's own, with other events, periods and counters, and their statistics;
  *   - the version, for the preprocessor.
  *
- * profil(3), sprofil(3) and libprofil(7) say all of it at length. */
+ * profil(3), sprofil(3), profil_open(3) and libprofil(7) say all of it at length. */
 #ifndef LIBPROFIL_H
 #define LIBPROFIL_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/profil.h>
 #include <unistd.h>
 
@@ -65,7 +67,12 @@ extern "C" {
  *   EFAULT   buf is not writable throughout.
  *   ENOMEM   There is no memory for the library or the kernel.
  *   EAGAIN   The library's threads cannot be created.
- *   EACCES, EPERM, ENOSYS, EMFILE and others: the kernel refuses the events; see profil(3).
+ *   EBUSY    The kernel refuses the events, and the C library's profil(), which would be used
+ *            instead, would take over an ITIMER_PROF or a SIGPROF handler of the program; or
+ *            PROFIL_ON_CONFLICT=fail and there is one.
+ *   EINVAL   An environment variable of the library has no such value.
+ *   EACCES, EPERM, ENOSYS, EMFILE and others: the kernel refuses the events, and there is nothing
+ *            to fall back to; see profil(3). profil_reason() says it in words.
  *
  * A failed call leaves the profile as it was.
  *
@@ -106,6 +113,168 @@ int sprofil(struct prof *profp, int profcnt, struct timeval *tvp,
             unsigned int flags) PROFIL_NOTHROW;
 
 #undef PROFIL_NOTHROW
+
+/* --- Profiles of one's own ---
+ *
+ * profil() and sprofil() share one profile with 16- and 32-bit counters and one tick of 10 ms. The
+ * functions below make any number of profiles, each with its own event, period and counters, at the
+ * same time. They may be called from any thread at any time, except from a signal handler, and not
+ * after vfork(). A profile may be used by several threads at once, except that profil_close() must
+ * be the last call on it. They return 0, or -1 with errno; profil_reason() then says why in words.
+ * A successful call leaves errno alone.
+ *
+ * A forked child has the profiles of its parent, stopped: it may start them again or close them.
+ */
+
+/* A profile; opaque. */
+typedef struct profil_profile profil_profile;
+
+/* Where ticks come from. */
+enum profil_engine {
+    PROFIL_ENGINE_AUTO, /* perf events; where they cannot be had, the C library's profil() */
+    PROFIL_ENGINE_PERF, /* perf events, or fail */
+    PROFIL_ENGINE_LIBC /* the C library's profil(): SIGPROF, one such profile in a process, with one
+                        * range of 16-bit counters, a tick of 10 ms, and its faults */
+};
+
+/* What becomes of a tick that falls into the kernel (a system call, a page fault). */
+enum profil_system {
+    PROFIL_SYSTEM_AUTO, /* charged to the user PC that entered the kernel, where the kernel permits
+                         * (CAP_PERFMON, or kernel.perf_event_paranoid <= 1), else not sampled */
+    PROFIL_SYSTEM_CHARGE, /* charged, or fail with EACCES */
+    PROFIL_SYSTEM_USER    /* not sampled */
+};
+
+/* What to do when ITIMER_PROF is armed, or SIGPROF has a handler, at the start: another profiler is
+ * at work, and the two would share a bed only under PROFIL_ENGINE_LIBC. */
+enum profil_on_conflict {
+    PROFIL_ON_CONFLICT_NOTE, /* go on and note it in the statistics */
+    PROFIL_ON_CONFLICT_FAIL  /* fail with EBUSY */
+};
+
+/* Zero stands for the default in each field. Set struct_size to sizeof(struct profil_options): by
+ * it the library knows the fields that the program knows. */
+struct profil_options {
+    size_t struct_size;
+    enum profil_engine engine;
+    enum profil_system system;
+    enum profil_on_conflict on_conflict;
+
+    /* Samples to a tick, 1 to 1000. Each bucket carries what is short of a tick, starting from a
+     * number drawn evenly, so that its count is right on average however few its samples are;
+     * threads shorter than a tick count. 0, the default, is automatic: 1, and when ticks are seen
+     * to be lost, mostly to threads that end before their first, from then on 10 (fewer, if that
+     * would leave a sample less than 1 ms of CPU time); see `refined` in struct profil_stats. For
+     * events other than CPU time it is 1. */
+    unsigned int subticks;
+
+    /* The length of a tick: ns of CPU time (default 10,000,000), or a number of events (default 1
+     * for software events, 1,000,000 for others). period / subticks must be at least 10,000 ns,
+     * or 1. */
+    uint64_t period;
+
+    /* The name of an event as libpfm4 knows it, at most 63 bytes, with its modifiers:
+     * "page-faults", "context-switches", "cycles:u". NULL, "" or "task-clock": CPU time. */
+    const char *event;
+};
+
+/* Makes a profile, stopped and without ranges. options NULL: those of the environment, which are
+ * also those of profil() and sprofil(): see libprofil(7).
+ *
+ * EINVAL: an option or a variable has no such value. ENOENT: the event's name is not known.
+ * ENOMEM. On failure *profile is NULL, and profil_reason(NULL, ...) gives the reason. */
+int profil_open(profil_profile **profile, const struct profil_options *options);
+
+/* Adds a range of text: `bytes` bytes of counters, each of counter_bits bits (16, 32 or 64), the
+ * first of them for the PC `offset`. A PC at or above the offset belongs to counter
+ *
+ *     floor(floor((pc - offset) / W) * scale / 65536)       W = counter_bits / 8
+ *
+ * if there is one, as with sprofil(3), whose formula this is: a scale of 65536 gives each counter
+ * W bytes of text. Where ranges overlap, the one with the greatest offset that has a counter for
+ * the PC takes the tick; of equal offsets, the first added. A range with offset 0 and scale 2
+ * takes, in its first counter, the ticks of every PC that no other range has a counter for; the
+ * last such range counts. Counters are never cleared, and stop at their maximum. They must remain
+ * until profil_stop() or profil_close() has returned. Takes effect at once in a running profile.
+ *
+ * EINVAL: counter_bits, or a scale of 0 or 1. EFAULT: the counters are not writable memory (found
+ * at profil_start() when the profile is stopped). ENOTSUP: the engine is the C library's, which has
+ * one range of 16 bits. ENOMEM. */
+int profil_add_range(profil_profile *profile, void *counters, size_t bytes,
+                     unsigned int counter_bits, size_t offset, unsigned int scale);
+
+/* Starts sampling every thread, present and to come. No effect on a running profile.
+ *
+ * EFAULT: counters are not writable. EBUSY: a conflict, see enum profil_on_conflict. ENOENT: the
+ * machine does not have the event. EACCES, EPERM, ENOSYS, EMFILE, ENOMEM, EAGAIN and others: what
+ * the kernel said where there was nothing to fall back to. */
+int profil_start(profil_profile *profile);
+
+/* Stops; on return every tick so far is counted and the counters are the program's own again. No
+ * effect on a stopped profile. */
+int profil_stop(profil_profile *profile);
+
+/* Stops and frees. NULL is allowed. */
+int profil_close(profil_profile *profile);
+
+/* Whether and why the automatic choice of sub-ticks went over to the finer period. */
+enum profil_refined {
+    PROFIL_REFINED_NOT,
+    PROFIL_REFINED_SHORT_THREADS, /* threads had ended, and CPU time was missing from the samples */
+    PROFIL_REFINED_PHASE          /* CPU time was missing, and no thread had ended */
+};
+
+/* What a profile did since it was last started. Set struct_size to sizeof(struct profil_stats). All
+ * counts but ticks and saturated are in samples; a tick is `subticks` samples. With the engine
+ * PROFIL_ENGINE_LIBC, which counts nothing itself, they are 0. */
+struct profil_stats {
+    size_t struct_size;
+    enum profil_engine engine; /* in use, or last used; PROFIL_ENGINE_AUTO: never started */
+    int running;
+    char event[64];        /* what is counted: "task-clock" for CPU time */
+    uint64_t period;       /* of a tick: ns, or events */
+    unsigned int subticks; /* now, or last */
+    enum profil_refined refined;
+    uint64_t refined_at;  /* ns since 1970 */
+    int charges_system;   /* whether ticks in the kernel are charged to the user PC */
+    unsigned int threads; /* that were there at the start */
+    unsigned int cpus;    /* on which events were opened */
+
+    uint64_t ticks;        /* counted in a counter */
+    uint64_t saturated;    /* ticks not counted, their counter being at its maximum */
+    uint64_t samples;      /* taken of the program, at a known user PC */
+    uint64_t outside;      /* of these, at a PC that no range has a counter for */
+    uint64_t unattributed; /* taken in the kernel, where no user PC was known */
+    uint64_t foreign;      /* not counted: of another process, or of the library's own threads */
+    uint64_t duplicate;    /* not counted: of a thread that has two events, see libprofil(7) */
+    uint64_t lost;         /* not taken: the ring buffer was full */
+    uint64_t throttled;    /* times that the kernel paused an event for coming too fast */
+    int corrupt;           /* whether a ring buffer held nonsense and is no longer read */
+
+    uint64_t event_count; /* ns or events, as the kernel counted them for all threads */
+    uint64_t cpu_time;    /* ns of CPU time of the process, without the sampler's */
+
+    /* The part of the CPU time (of the event count, for other events) that samples with a user PC
+     * stand for; where the sub-ticks did not change, samples * period / subticks / cpu_time. 1 but
+     * for chance when nothing is missing; less where threads are shorter than a sample's period,
+     * where time in the kernel is not sampled, or where samples were lost. 0 when there was no CPU
+     * time. */
+    double coverage;
+
+    /* When ITIMER_PROF was first seen armed, and SIGPROF first seen handled by a function, since
+     * the start: ns since 1970; 0: never. */
+    uint64_t conflict_timer;
+    uint64_t conflict_handler;
+};
+
+/* profile NULL: the one behind profil() and sprofil(). EINVAL: struct_size. */
+int profil_stats(profil_profile *profile, struct profil_stats *stats);
+
+/* Writes a sentence, cut off to size bytes with its final zero: why the last start or change
+ * failed, or why another engine or less than everything is used; empty when there is nothing to
+ * say. profile NULL: the one behind profil() and sprofil(), and profil_open(). Returns the length
+ * of the whole sentence, as snprintf(3) does. */
+int profil_reason(profil_profile *profile, char *buffer, size_t size);
 
 #ifdef __cplusplus
 }

@@ -1,15 +1,15 @@
 #include "attach.h"
 
 #include "kernel.h"
+#include "own.h"
 #include "threads.h"
 
 #include <stdlib.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 
-/* A ring is watched through one event that writes to it; when that event's thread and everything that
- * inherited it are gone, poll(2) says POLLHUP for ever, and the next event takes over. */
+/* A ring is watched through one event that writes to it; when that event's thread and everything
+ * that inherited it are gone, poll(2) says POLLHUP for ever, and the next event takes over. */
 struct ring_watch {
     struct ring ring;
     int cpu;
@@ -35,11 +35,15 @@ static struct pollfd *pollfds(const struct attachment *attachment)
 static int prepare_rings(struct attachment *attachment)
 {
     unsigned int count = 0;
-    int result = profil_cpus_read(&attachment->cpus);
+    int result;
+
+    attachment->step = ATTACH_CPUS;
+    result = profil_cpus_read(&attachment->cpus);
 
     for (int cpu = profil_cpus_next(&attachment->cpus, 0); cpu >= 0 && result == 0;
          cpu = profil_cpus_next(&attachment->cpus, cpu + 1)) {
-        result = profil_memory_grow(&attachment->ring_memory, (count + 1) * sizeof(struct ring_watch));
+        result =
+            profil_memory_grow(&attachment->ring_memory, (count + 1) * sizeof(struct ring_watch));
         if (result == 0)
             rings(attachment)[count++] = (struct ring_watch){.cpu = cpu, .owner_fd = -1};
     }
@@ -49,8 +53,8 @@ static int prepare_rings(struct attachment *attachment)
     return result;
 }
 
-/* Opens one event; the soft limit of descriptors is the program's business, and may be small, but the
- * table is this thread's own: the limit is lifted while the event gets its number. */
+/* Opens one event; the soft limit of descriptors is the program's business, and may be small, but
+ * the table is this thread's own: the limit is lifted while the event gets its number. */
 static int open_event(struct event_spec *spec, pid_t tid, int cpu)
 {
     struct rlimit before, lifted;
@@ -72,8 +76,10 @@ static int join_ring(struct attachment *attachment, struct ring_watch *watch, in
 {
     int result;
 
+    attachment->step = ATTACH_CONTROL;
     if (watch->owner_fd >= 0)
         return (int)kernel_result(ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, watch->owner_fd));
+    attachment->step = ATTACH_RING;
     result = profil_ring_map(&watch->ring, fd, attachment->ring_pages, &attachment->spec.attr);
     if (result == 0)
         watch->owner_fd = fd;
@@ -89,12 +95,15 @@ static int add_event(struct attachment *attachment, pid_t tid, unsigned int ring
 
     if (result < 0)
         return result;
+    attachment->step = ATTACH_EVENT;
     event.fd = open_event(&attachment->spec, tid, watch->cpu);
     if (event.fd < 0)
         return event.fd == -ENODEV ? 0 : event.fd; /* a CPU that went offline runs nothing */
     result = join_ring(attachment, watch, event.fd);
-    if (result == 0)
+    if (result == 0) {
+        attachment->step = ATTACH_CONTROL;
         result = (int)kernel_result(ioctl(event.fd, PERF_EVENT_IOC_ID, &event.id));
+    }
     if (result < 0) {
         if (watch->owner_fd == event.fd) {
             profil_ring_unmap(&watch->ring);
@@ -107,19 +116,21 @@ static int add_event(struct attachment *attachment, pid_t tid, unsigned int ring
     return 0;
 }
 
-/* A thread of a later reading may have inherited the event of a thread that was visited before it was
- * born, or may not. It is given its own in any case, and the samples sort it out. */
+/* A thread of a later reading may have inherited the event of a thread that was visited before it
+ * was born, or may not. It is given its own in any case, and the samples sort it out. */
 static int visit_thread(void *context, pid_t tid, unsigned int generation)
 {
     struct attachment *attachment = context;
+    size_t events_before = attachment->event_count;
     int result = 0;
 
-    if (attachment->is_own(attachment->is_own_context, tid))
+    if (profil_own_has(tid))
         return 0;
     if (generation > 0)
         result = profil_memory_grow(&attachment->cover_memory, sizeof(struct cover));
     for (unsigned int ring = 0; ring < attachment->ring_count && result == 0; ring++)
         result = add_event(attachment, tid, ring);
+    attachment->thread_count += attachment->event_count > events_before;
     return result == -ESRCH ? 0 : result; /* the thread has gone */
 }
 
@@ -138,36 +149,51 @@ static void watch_event(struct attachment *attachment, unsigned int ring, size_t
         pollfds(attachment)[ring].fd = events(attachment)[index].fd;
 }
 
+static int open_all(struct attachment *attachment)
+{
+    int result = prepare_rings(attachment);
+
+    if (result == 0) {
+        attachment->step = ATTACH_THREADS;
+        result = profil_threads_visit(visit_thread, attachment);
+    }
+    if (result == 0 && attachment->event_count == 0)
+        result = -ESRCH;
+    return result;
+}
+
 int profil_attach_open(struct attachment *attachment, const struct event_spec *spec,
-                       size_t ring_pages, bool (*is_own)(void *context, pid_t tid), void *context)
+                       size_t ring_pages, enum attach_step *failed)
 {
     int result;
 
-    *attachment = (struct attachment){.spec = *spec,
-                                      .ring_pages = ring_pages,
-                                      .is_own = is_own,
-                                      .is_own_context = context};
-    result = prepare_rings(attachment);
-    if (result == 0)
-        result = profil_threads_visit(visit_thread, attachment);
-    if (result == 0 && attachment->event_count == 0)
-        result = -ESRCH;
-    /* The events are those that this thread has created: one call for all of them. */
-    if (result == 0)
-        result = (int)kernel_result(prctl(PR_TASK_PERF_EVENTS_ENABLE));
-    if (result < 0) {
+    for (;; ring_pages /= 2) {
+        *attachment = (struct attachment){.spec = *spec, .ring_pages = ring_pages};
+        result = open_all(attachment);
+        if (result == 0)
+            break;
+        *failed = attachment->step;
         profil_attach_close(attachment);
-        return result;
+        if (*failed != ATTACH_RING || (result != -EPERM && result != -ENOMEM) || ring_pages == 1)
+            return result;
     }
     for (unsigned int ring = 0; ring < attachment->ring_count; ring++)
         watch_event(attachment, ring, next_event(attachment, ring, 0));
     return 0;
 }
 
+int profil_attach_enable(struct attachment *attachment)
+{
+    for (size_t i = 0; i < attachment->event_count; i++)
+        if (ioctl(events(attachment)[i].fd, PERF_EVENT_IOC_ENABLE, 0) < 0)
+            return -errno;
+    return 0;
+}
+
 void profil_attach_disable(struct attachment *attachment)
 {
-    if (attachment->event_count > 0)
-        prctl(PR_TASK_PERF_EVENTS_DISABLE);
+    for (size_t i = 0; i < attachment->event_count; i++)
+        ioctl(events(attachment)[i].fd, PERF_EVENT_IOC_DISABLE, 0);
 }
 
 void profil_attach_close(struct attachment *attachment)
@@ -188,14 +214,56 @@ void profil_attach_forget(struct attachment *attachment)
     *attachment = (struct attachment){0};
 }
 
+void profil_attach_read(const struct attachment *attachment, struct attach_count *count)
+{
+    struct {
+        uint64_t value, lost;
+    } read_out;
+
+    *count =
+        (struct attach_count){.lost_known = attachment->spec.attr.read_format & PERF_FORMAT_LOST};
+    for (size_t i = 0; i < attachment->event_count; i++) {
+        read_out.lost = 0;
+        if (read(events(attachment)[i].fd, &read_out, sizeof(read_out)) <= 0)
+            continue;
+        count->value += read_out.value;
+        count->lost += read_out.lost;
+    }
+}
+
+unsigned int profil_attach_threads(const struct attachment *attachment)
+{
+    return attachment->thread_count;
+}
+
 size_t profil_attach_drain(struct attachment *attachment, const struct ring_reader *reader)
 {
     size_t count = 0;
 
-    for (unsigned int ring = 0; ring < attachment->ring_count; ring++)
-        if (rings(attachment)[ring].ring.page)
-            count += profil_ring_drain(&rings(attachment)[ring].ring, reader);
+    attachment->pressed = false;
+    for (unsigned int i = 0; i < attachment->ring_count; i++) {
+        struct ring *ring = &rings(attachment)[i].ring;
+        uint64_t before = ring->tail;
+
+        if (!ring->page)
+            continue;
+        count += profil_ring_drain(ring, reader);
+        attachment->pressed = attachment->pressed || ring->tail - before > ring->size / 4;
+    }
     return count;
+}
+
+bool profil_attach_pressed(const struct attachment *attachment)
+{
+    return attachment->pressed;
+}
+
+bool profil_attach_corrupt(const struct attachment *attachment)
+{
+    for (unsigned int ring = 0; ring < attachment->ring_count; ring++)
+        if (rings(attachment)[ring].ring.corrupt)
+            return true;
+    return false;
 }
 
 static int compare_id(const void *key, const void *element)
@@ -212,8 +280,8 @@ bool profil_attach_accepts(struct attachment *attachment, const struct sample *s
 
     if (!attachment->cover_memory.base)
         return true;
-    event = bsearch(&sample->event_id, events(attachment), attachment->event_count,
-                    sizeof(*event), compare_id);
+    event = bsearch(&sample->event_id, events(attachment), attachment->event_count, sizeof(*event),
+                    compare_id);
     return event && profil_cover_accepts(attachment->cover_memory.base, sample->thread, event->tid);
 }
 

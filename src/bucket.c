@@ -14,6 +14,32 @@ bool profil_bucket_index(uintptr_t pc, uintptr_t offset, uint32_t scale, enum bu
     return !__builtin_add_overflow(whole, distance % 65536 * scale / 65536, index);
 }
 
+/* xorshift64*, of S. Vigna, "An experimental exploration of Marsaglia's xorshift generators,
+ * scrambled" (2016). */
+static uint32_t next_random(uint64_t *state)
+{
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    return (uint32_t)(*state * UINT64_C(2685821657736338717) >> 32);
+}
+
+bool profil_bucket_carry(bucket_carry *carry, unsigned int subticks, uint64_t *random)
+{
+    /* One more than the carried samples, so that 0 can stand for "untouched". */
+    unsigned int stored = *carry;
+
+    if (stored == 0)
+        stored = 1 + (unsigned int)((uint64_t)next_random(random) * subticks >> 32);
+    stored++;
+    if (stored > subticks) {
+        *carry = 1;
+        return true;
+    }
+    *carry = (bucket_carry)stored;
+    return false;
+}
+
 /* The program reads its buffer while it is written: an aligned counter is accessed whole. An
  * unaligned one cannot be, in C or on every machine, and goes through memcpy. */
 #define DEFINE_COUNT(type, name)                                                                   \

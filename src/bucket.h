@@ -19,4 +19,13 @@ bool profil_bucket_index(uintptr_t pc, uintptr_t offset, uint32_t scale, enum bu
  * maximum. The caller is the only writer; others may read at any time. */
 bool profil_bucket_count(void *counters, size_t index, enum bucket_shift shift);
 
+/* Sub-ticks: `subticks` samples of one bucket make a tick. What is left over is carried, and starts
+ * from a number drawn evenly from 0 .. subticks - 1, so that n samples give floor((n + r) /
+ * subticks) ticks: n / subticks on average, whatever n is. The carry of an untouched bucket is 0;
+ * `random` is the state of the generator, not 0. True when a tick is complete. */
+typedef uint16_t bucket_carry;
+enum { BUCKET_SUBTICKS_MAX = 1000 };
+
+bool profil_bucket_carry(bucket_carry *carry, unsigned int subticks, uint64_t *random);
+
 #endif

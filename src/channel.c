@@ -13,6 +13,10 @@ enum { WAKE_SIGNAL = SIGSTKFLT };
 enum { WAKE_SIGNAL = SIGPWR };
 #endif
 
+/* Where the signal is refused, the sampler looks for a command by itself that often; and so rarely
+ * where the signal may yet be refused and nothing else is sure to wake it. */
+enum { LOOK_MILLISECONDS = 20, RARE_LOOK_MILLISECONDS = 1000 };
+
 enum notice { NOTICE_UNDECIDED, NOTICE_SILENT, NOTICE_SIGNALLED };
 
 void profil_channel_init(struct channel *channel)
@@ -27,6 +31,14 @@ static int await_answer(struct channel *channel)
     return channel->result;
 }
 
+/* A filter that came after the start refuses the signal. The caller is a sampled thread: the CPU
+ * time that it uses up here brings a sample, which wakes the sampler. */
+static void work_until_answered(struct channel *channel)
+{
+    while (!atomic_load_explicit(&channel->answered, memory_order_acquire))
+        ;
+}
+
 int profil_channel_await_start(struct channel *channel)
 {
     return await_answer(channel);
@@ -36,27 +48,34 @@ int profil_channel_call(struct channel *channel, enum command command)
 {
     uint32_t none = COMMAND_NONE;
     enum notice notice = NOTICE_SILENT;
+    bool refused = false;
 
     atomic_store(&channel->notice, NOTICE_UNDECIDED);
     atomic_store(&channel->answered, 0);
     if (!atomic_compare_exchange_strong(&channel->command, &none, command))
         return -ESRCH;
     kernel_futex_wake(&channel->command);
-    /* The sampler sets `polling` and then looks at `command`; this is the other way round, so one of
-     * the two sees the other. */
-    if (atomic_load(&channel->polling) &&
-        kernel_tgkill(getpid(), channel->sampler, WAKE_SIGNAL) == 0)
-        notice = NOTICE_SIGNALLED;
+    /* The sampler sets `polling` and then looks at `command`; this is the other way round, so one
+     * of the two sees the other. */
+    if (atomic_load(&channel->polling)) {
+        refused = kernel_tgkill(getpid(), channel->sampler, WAKE_SIGNAL) < 0;
+        notice = refused ? NOTICE_SILENT : NOTICE_SIGNALLED;
+    }
     atomic_store(&channel->notice, notice);
     kernel_futex_wake(&channel->notice);
+    if (refused && channel->poll_timeout < 0)
+        work_until_answered(channel);
     return await_answer(channel);
 }
 
-int profil_channel_attach(struct channel *channel)
+int profil_channel_attach(struct channel *channel, bool work_wakes)
 {
     sigset_t mask;
 
     channel->sampler = kernel_gettid();
+    channel->poll_timeout = work_wakes ? -1 : RARE_LOOK_MILLISECONDS;
+    if (kernel_tgkill(getpid(), channel->sampler, 0) < 0)
+        channel->poll_timeout = LOOK_MILLISECONDS;
     sigemptyset(&mask);
     sigaddset(&mask, WAKE_SIGNAL);
     channel->signal_fd = signalfd(-1, &mask, SFD_NONBLOCK | SFD_CLOEXEC);
@@ -106,7 +125,7 @@ int profil_channel_poll(struct channel *channel, struct pollfd *descriptors, nfd
     descriptors[count - 1] = (struct pollfd){.fd = channel->signal_fd, .events = POLLIN};
     atomic_store(&channel->polling, true);
     if (profil_channel_command(channel) == COMMAND_NONE)
-        ready = poll(descriptors, count, -1);
+        ready = poll(descriptors, count, channel->poll_timeout);
     atomic_store(&channel->polling, false);
     return ready;
 }

@@ -1,15 +1,16 @@
 /* Which event counts for a thread that may have two.
  *
  * A thread born while events are opened for its process may have inherited its creator's event and
- * then be given one of its own, which nothing can tell apart; and what it creates inherits both. Each
- * thread is then counted by the one whose sample came first. */
+ * then be given one of its own, which nothing can tell apart; and what it creates inherits both.
+ * Each thread is then counted by the one whose sample came first. */
 #ifndef PROFIL_COVER_H
 #define PROFIL_COVER_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* A power of two: thread ids are handed out in order, so that many living neighbours do not meet. */
+/* A power of two: thread ids are handed out in order, so that many living neighbours do not meet.
+ */
 enum { COVER_THREADS = 4096 };
 
 struct cover {

@@ -14,6 +14,9 @@ static const uint64_t program_counter_register = UINT64_C(1) << PERF_REG_ARM64_P
 static const uint64_t program_counter_register = 0;
 #endif
 
+const struct event_source profil_event_task_clock = {.type = PERF_TYPE_SOFTWARE,
+                                                     .config = PERF_COUNT_SW_TASK_CLOCK};
+
 static void leave_kernel_out(struct perf_event_attr *attr)
 {
     attr->exclude_kernel = 1;
@@ -21,30 +24,51 @@ static void leave_kernel_out(struct perf_event_attr *attr)
     attr->sample_regs_user = 0;
 }
 
-/* PERF_SAMPLE_READ is asked for what it keeps the kernel from doing. Threads that have inherited the
- * same events are switched between by handing the events on with the rest of their period, so that
- * they share one clock, and the tick goes to whoever runs when it ends: two equal threads on one CPU
- * were seen to differ by 30 %. An event whose value is sampled stays with its thread (Linux 6.12). */
-void profil_event_describe(struct event_spec *spec, uint64_t period)
+/* PERF_SAMPLE_READ is asked for what it keeps the kernel from doing. Threads that have inherited
+ * the same events are switched between by handing the events on with the rest of their period, so
+ * that they share one clock, and the tick goes to whoever runs when it ends: two equal threads on
+ * one CPU were seen to differ by 30 %. An event whose value is sampled stays with its thread
+ * (Linux 6.12). */
+void profil_event_describe(struct event_spec *spec, const struct event_source *source,
+                           uint64_t period, uint32_t wakeup, enum event_kernel kernel)
 {
-    *spec = (struct event_spec){
-        .attr = {
-            .type = PERF_TYPE_SOFTWARE,
-            .size = sizeof(struct perf_event_attr),
-            .config = PERF_COUNT_SW_TASK_CLOCK,
-            .sample_period = period,
-            .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_ID |
-                           PERF_SAMPLE_READ | PERF_SAMPLE_REGS_USER,
-            .sample_regs_user = program_counter_register,
-            .read_format = PERF_FORMAT_LOST,
-            .disabled = 1,
-            .inherit = 1,
-            .inherit_thread = 1,
-            .exclude_hv = 1,
-            .wakeup_events = 1,
-        }};
-    if (program_counter_register == 0)
+    *spec =
+        (struct event_spec){.kernel_required = kernel == EVENT_KERNEL_REQUIRED,
+                            .attr = {
+                                .type = source->type,
+                                .size = sizeof(struct perf_event_attr),
+                                .config = source->config,
+                                .config1 = source->config1,
+                                .config2 = source->config2,
+                                .exclude_user = source->exclude_user,
+                                .sample_period = period,
+                                .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_ID |
+                                               PERF_SAMPLE_READ | PERF_SAMPLE_REGS_USER,
+                                .sample_regs_user = program_counter_register,
+                                .read_format = PERF_FORMAT_LOST,
+                                .disabled = 1,
+                                .inherit = 1,
+                                .inherit_thread = 1,
+                                .exclude_hv = 1,
+                                .wakeup_events = wakeup,
+                            }};
+    if (program_counter_register == 0 || source->exclude_kernel || kernel == EVENT_KERNEL_EXCLUDED)
         leave_kernel_out(&spec->attr);
+}
+
+void profil_event_watch_threads(struct event_spec *spec)
+{
+    spec->attr.task = 1;
+    /* In bytes: records other than samples count only so. */
+    spec->attr.watermark = 1;
+    spec->attr.wakeup_watermark = 1;
+}
+
+bool profil_event_is_clock(const struct event_spec *spec)
+{
+    return spec->attr.type == PERF_TYPE_SOFTWARE &&
+           (spec->attr.config == PERF_COUNT_SW_TASK_CLOCK ||
+            spec->attr.config == PERF_COUNT_SW_CPU_CLOCK);
 }
 
 bool profil_event_samples_kernel(const struct event_spec *spec)
@@ -53,12 +77,14 @@ bool profil_event_samples_kernel(const struct event_spec *spec)
 }
 
 /* The next demand after a refusal; false when less would not help. */
-static bool lower(struct perf_event_attr *attr, int error)
+static bool lower(struct event_spec *spec, int error)
 {
+    struct perf_event_attr *attr = &spec->attr;
+
     switch (error) {
     case -EACCES:
     case -EPERM: /* perf_event_paranoid 2 keeps the kernel's samples from the unprivileged */
-        if (attr->exclude_kernel)
+        if (attr->exclude_kernel || spec->kernel_required)
             return false;
         leave_kernel_out(attr);
         return true;
@@ -83,7 +109,7 @@ int profil_event_open(struct event_spec *spec, pid_t tid, int cpu)
 
     do
         fd = kernel_perf_event_open(&spec->attr, tid, cpu);
-    while (fd < 0 && !spec->settled && lower(&spec->attr, fd));
+    while (fd < 0 && !spec->settled && lower(spec, fd));
     if (fd >= 0)
         spec->settled = true;
     return fd;

@@ -69,7 +69,8 @@ static inline int kernel_futex_wait(_Atomic uint32_t *word, uint32_t value,
 
 static inline int kernel_futex_wake(_Atomic uint32_t *word)
 {
-    return (int)kernel_result(syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0));
+    return (int)kernel_result(
+        syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0));
 }
 
 /* The kernel publishes records by moving data_head; they may be read after this load. */

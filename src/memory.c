@@ -9,8 +9,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Touching a page to test it makes it resident. Up to here that costs a few milliseconds at most and
- * is exact; the test of a larger buffer, which may well be sparse, reads the memory map instead. */
+/* Touching a page to test it makes it resident. Up to here that costs a few milliseconds at most
+ * and is exact; the test of a larger buffer, which may well be sparse, reads the memory map
+ * instead. */
 enum { TOUCH_AT_MOST = 8 << 20 };
 
 size_t profil_memory_page(void)
@@ -25,7 +26,8 @@ int profil_memory_grow(struct growable *memory, size_t bytes)
     void *base;
 
     while (wanted < bytes)
-        wanted *= 2;
+        if (__builtin_mul_overflow(wanted, (size_t)2, &wanted))
+            return -ENOMEM;
     if (memory->base && wanted == memory->bytes)
         return 0;
     wanted = (wanted + page - 1) / page * page;
@@ -47,15 +49,28 @@ void profil_memory_free(struct growable *memory)
     *memory = (struct growable){0};
 }
 
+void *profil_memory_reserve(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+void profil_memory_release(void *memory, size_t bytes)
+{
+    munmap(memory, bytes);
+}
+
 /* Adds 0 to the word, atomically and in the kernel, which reports a fault instead of raising
  * SIGSEGV. The comparison of FUTEX_WAKE_OP is one that never holds, so nobody waiting on that word
  * is woken. */
 static int touch(uintptr_t word)
 {
     uint32_t dummy = 0;
-    long result = kernel_result(syscall(SYS_futex, &dummy, FUTEX_WAKE_OP_PRIVATE, 0, NULL,
-                                        (uint32_t *)word,
-                                        FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_LT, -2048)));
+    long result =
+        kernel_result(syscall(SYS_futex, &dummy, FUTEX_WAKE_OP_PRIVATE, 0, NULL, (uint32_t *)word,
+                              FUTEX_OP(FUTEX_OP_ADD, 0, FUTEX_OP_CMP_LT, -2048)));
 
     return result == -EFAULT ? -EFAULT : 0;
 }
@@ -65,7 +80,8 @@ static int touch_pages(uintptr_t start, uintptr_t last)
     size_t page = profil_memory_page();
     int result = touch(start & ~(uintptr_t)3);
 
-    for (uintptr_t at = (start & ~(page - 1)) + page; result == 0 && at <= last && at != 0; at += page)
+    for (uintptr_t at = (start & ~(page - 1)) + page; result == 0 && at <= last && at != 0;
+         at += page)
         result = touch(at);
     return result;
 }
@@ -134,7 +150,7 @@ int profil_memory_check_writable(void *start, size_t bytes)
         return -EFAULT;
     if (bytes <= TOUCH_AT_MOST)
         return touch_pages(first, last);
-    reader.fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    reader.fd = open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC);
     if (reader.fd < 0)
         return touch_pages(first, last);
     result = walk_map(&reader, first, last);

@@ -1,5 +1,5 @@
-/* Memory straight from the kernel, for the sampler thread: malloc would give that thread an arena of
- * its own, which stays mapped when the thread has gone. And the question whether memory that the
+/* Memory straight from the kernel, for the sampler thread: malloc would give that thread an arena
+ * of its own, which stays mapped when the thread has gone. And the question whether memory that the
  * program named can be written. */
 #ifndef PROFIL_MEMORY_H
 #define PROFIL_MEMORY_H
@@ -17,6 +17,10 @@ struct growable {
 int profil_memory_grow(struct growable *memory, size_t bytes);
 
 void profil_memory_free(struct growable *memory);
+
+/* Zeroes that take no memory until they are written; NULL when there is no address space. */
+void *profil_memory_reserve(size_t bytes);
+void profil_memory_release(void *memory, size_t bytes);
 
 /* 0 if every byte can be written by the program now, else -EFAULT. Contents do not change. May open
  * a descriptor for a moment. */

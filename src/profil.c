@@ -1,42 +1,17 @@
 /* The face of the C library's own profil() and sprofil().
  *
- * <unistd.h> declares profil() as never given NULL, on which a compiler may build: it is not included
- * here, directly or through another header. */
+ * <unistd.h> declares profil() as never given NULL, on which a compiler may build: it is not
+ * included here, directly or through another header. */
+#include "call.h"
 #include "profiler.h"
 
-#include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <sys/profil.h>
-
-#define PROFIL_PUBLIC __attribute__((visibility("default")))
 
 PROFIL_PUBLIC int profil(unsigned short *buf, size_t bufsiz, size_t offset, unsigned int scale);
 
 /* 100 ticks a second. */
 static const struct timeval tick_interval = {.tv_sec = 0, .tv_usec = 10000};
-
-/* What a call leaves as it was: errno unless it fails, and the thread's readiness to be cancelled, of
- * which there is none while locks are held, here and in malloc(). */
-struct call {
-    int errno_before;
-    int cancel_state;
-};
-
-static struct call begin(void)
-{
-    struct call call = {.errno_before = errno};
-
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &call.cancel_state);
-    return call;
-}
-
-static int finish(struct call call, int result)
-{
-    pthread_setcancelstate(call.cancel_state, NULL);
-    errno = result < 0 ? -result : call.errno_before;
-    return result < 0 ? -1 : 0;
-}
 
 static int set(struct range_set *ranges)
 {
@@ -45,7 +20,7 @@ static int set(struct range_set *ranges)
 
 int profil(unsigned short *buf, size_t bufsiz, size_t offset, unsigned int scale)
 {
-    struct call call = begin();
+    struct call call = call_begin();
     int result = 0;
 
     if (buf)
@@ -56,7 +31,7 @@ int profil(unsigned short *buf, size_t bufsiz, size_t offset, unsigned int scale
                                                              .shift = BUCKET_SHIFT_16}));
     else
         profil_profiler_unset(&profil_profiler_default);
-    return finish(call, result);
+    return call_finish(call, result);
 }
 
 /* The name by which the C library's gmon.o calls it, in a static program built with -pg. */
@@ -118,7 +93,7 @@ static int set_entries(const struct prof *entries, size_t count, enum bucket_shi
 
 PROFIL_PUBLIC int sprofil(struct prof *profp, int profcnt, struct timeval *tvp, unsigned int flags)
 {
-    struct call call = begin();
+    struct call call = call_begin();
     int result = 0;
 
     if (profcnt < 0)
@@ -132,5 +107,5 @@ PROFIL_PUBLIC int sprofil(struct prof *profp, int profcnt, struct timeval *tvp, 
                              flags & PROF_UINT ? BUCKET_SHIFT_32 : BUCKET_SHIFT_16);
     if (result == 0 && tvp)
         *tvp = tick_interval;
-    return finish(call, result);
+    return call_finish(call, result);
 }

@@ -1,45 +1,97 @@
 #include "profiler.h"
 
-#include "kernel.h"
-#include "sampler.h"
+#include "privilege.h"
+#include "statistics.h"
 
+#include <errno.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
-struct profiler {
-    pthread_mutex_t lock;
-    struct sampler *sampler; /* NULL: off */
-    struct range_set *ranges;
-    pid_t process; /* that turned it on */
+struct profil_profile {
+    struct profil_profile *next;
+    struct settings settings;
+    struct plan plan;
+    bool settled; /* settings and plan are known */
+
+    struct range *added; /* by profil_add_range() */
+    size_t added_count;
+    bool has_overflow;
+    struct range overflow;
+
+    struct engine engine;
+    struct range_set *ranges; /* while running */
+    struct reason reason;
+    struct reason lasting; /* what there was to say of the start */
 };
 
 /* Static, so that it can be used before any constructor has run. */
-struct profiler profil_profiler_default = {.lock = PTHREAD_MUTEX_INITIALIZER};
+struct profil_profile profil_profiler_default;
 
-/* fork() waits for a start, change or stop under way in another thread: the child, which has only the
- * forking thread, finds the profile either on or off. */
+/* One lock for all: starts and stops are rare, and each waits for a thread of its own. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct profil_profile *all = &profil_profiler_default;
+
+/* Whose lock it is; 0 at first. */
+enum { LOCK_IN_REPAIR = -1 };
+static _Atomic pid_t lock_process;
+
+/* --- fork --- */
+
+/* fork() waits for a start, change or stop under way in another thread: the child, which has only
+ * the forking thread, finds each profile either on or off. */
 static void lock_for_fork(void)
 {
-    pthread_mutex_lock(&profil_profiler_default.lock);
+    pthread_mutex_lock(&lock);
 }
 
 static void unlock_in_parent(void)
 {
-    pthread_mutex_unlock(&profil_profiler_default.lock);
+    pthread_mutex_unlock(&lock);
 }
 
-static void forget(struct profiler *profiler)
+static void forget(struct profil_profile *profile, bool bare)
 {
-    if (profiler->sampler)
-        profil_sampler_forget(profiler->sampler);
-    profil_range_set_free(profiler->ranges);
-    profiler->sampler = NULL;
-    profiler->ranges = NULL;
+    profil_engine_forget(&profile->engine, bare);
+    profil_range_set_free(profile->ranges);
+    profile->ranges = NULL;
+}
+
+static void forget_all(bool bare)
+{
+    for (struct profil_profile *profile = all; profile; profile = profile->next)
+        forget(profile, bare);
 }
 
 static void forget_in_child(void)
 {
-    forget(&profil_profiler_default);
-    pthread_mutex_unlock(&profil_profiler_default.lock);
+    forget_all(false);
+    atomic_store(&lock_process, getpid());
+    pthread_mutex_unlock(&lock);
+}
+
+/* A child made by the bare system call has run no fork handlers, nor has one of a fork() that was
+ * under way when they were registered. There the lock is as somebody had left it who is not there.
+ */
+static void begin_anew_in_child(void)
+{
+    pid_t self = getpid(), seen = atomic_load(&lock_process);
+
+    if (seen == self)
+        return;
+    if (seen != LOCK_IN_REPAIR &&
+        atomic_compare_exchange_strong(&lock_process, &seen, LOCK_IN_REPAIR)) {
+        if (seen != 0) {
+            lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+            forget_all(true);
+        }
+        atomic_store(&lock_process, self);
+    }
+    while (atomic_load(&lock_process) != self)
+        sched_yield(); /* another thread is at it */
 }
 
 static int register_fork_handlers(void)
@@ -52,76 +104,273 @@ static int register_fork_handlers(void)
     return 0;
 }
 
-static void enter(struct profiler *profiler)
+static void enter(void)
 {
-    pthread_mutex_lock(&profiler->lock);
-    /* A child made by the bare system call has run no fork handlers. */
-    if (profiler->sampler && profiler->process != getpid())
-        forget(profiler);
+    begin_anew_in_child();
+    pthread_mutex_lock(&lock);
 }
 
-static void leave(struct profiler *profiler)
+static void leave(void)
 {
-    pthread_mutex_unlock(&profiler->lock);
+    pthread_mutex_unlock(&lock);
 }
 
-static void turn_off(struct profiler *profiler)
+/* --- settings --- */
+
+/* The environment is read once, when the first profile wants it. */
+static int read_environment(struct settings *settings, struct reason *reason)
 {
-    if (profiler->sampler)
-        profil_sampler_stop(profiler->sampler);
-    profil_range_set_free(profiler->ranges);
-    profiler->sampler = NULL;
-    profiler->ranges = NULL;
+    static struct settings found;
+    static struct reason trouble;
+    static int result = 1;
+
+    if (result > 0)
+        result = profil_settings_from_environment(&found, secure_getenv, &trouble);
+    *settings = found;
+    if (result < 0)
+        *reason = trouble;
+    return result;
 }
 
-static int turn_on(struct profiler *profiler, const struct range_set *ranges)
+static int settle(struct profil_profile *profile, const struct profil_options *options)
+{
+    int result;
+
+    if (options)
+        result = profil_settings_from_options(&profile->settings, options, &profile->reason);
+    else
+        result = read_environment(&profile->settings, &profile->reason);
+    if (result == 0)
+        result = profil_settings_plan(&profile->settings, &profile->plan, &profile->reason);
+    profile->settled = result == 0;
+    return result;
+}
+
+/* --- on, change, off; with the lock held --- */
+
+static int turn_on(struct profil_profile *profile, struct range_set *ranges)
 {
     int result = register_fork_handlers();
 
-    if (result < 0)
-        return result;
-    profiler->process = getpid();
-    return profil_sampler_start(&profiler->sampler, ranges);
+    profil_reason_clear(&profile->reason);
+    if (result == 0 && !profile->settled)
+        result = settle(profile, NULL);
+    if (result == 0)
+        result = profil_engine_start(&profile->engine, &profile->settings, &profile->plan, ranges,
+                                     &profile->reason);
+    profile->lasting = profile->reason;
+    return result;
 }
 
-int profil_profiler_set(struct profiler *profiler, struct range_set *ranges)
+static void turn_off(struct profil_profile *profile)
+{
+    bool was_running = profile->engine.running;
+    struct profil_stats stats;
+
+    profil_engine_stop(&profile->engine);
+    profil_range_set_free(profile->ranges);
+    profile->ranges = NULL;
+    if (!was_running || !profile->settings.verbose)
+        return;
+    profil_statistics_fill(&profile->engine, &profile->settings, &profile->plan, &stats);
+    profil_statistics_print(&stats, &profile->reason);
+}
+
+static int set(struct profil_profile *profile, struct range_set *ranges)
 {
     int result = -ESRCH;
 
-    enter(profiler);
-    if (profiler->sampler)
-        result = profil_sampler_change(profiler->sampler, ranges);
+    if (!ranges)
+        return -ENOMEM;
+    if (profile->engine.running)
+        result = profil_engine_change(&profile->engine, ranges, &profile->reason);
+    if (result == 0)
+        profile->reason = profile->lasting;
     if (result == -ESRCH) {
-        turn_off(profiler);
-        result = turn_on(profiler, ranges);
+        turn_off(profile);
+        result = turn_on(profile, ranges);
     }
     if (result == 0) {
-        struct range_set *old = profiler->ranges;
+        struct range_set *old = profile->ranges;
 
-        profiler->ranges = ranges;
+        profile->ranges = ranges;
         ranges = old;
     }
-    leave(profiler);
     profil_range_set_free(ranges);
     return result;
 }
 
-void profil_profiler_unset(struct profiler *profiler)
+/* --- the profile behind profil() and sprofil() --- */
+
+int profil_profiler_set(struct profil_profile *profile, struct range_set *ranges)
 {
-    enter(profiler);
-    turn_off(profiler);
-    leave(profiler);
+    int result;
+
+    enter();
+    result = set(profile, ranges);
+    leave();
+    return result;
 }
 
-/* dlclose() takes away the code that the sampler runs; exit() may come with the profile on, also from
+void profil_profiler_unset(struct profil_profile *profile)
+{
+    enter();
+    turn_off(profile);
+    leave();
+}
+
+/* --- profiles with a handle --- */
+
+int profil_profiler_open(struct profil_profile **profile, const struct profil_options *options)
+{
+    struct profil_profile *opened = calloc(1, sizeof(*opened));
+    int result;
+
+    enter();
+    result = opened ? settle(opened, options) : -ENOMEM;
+    *profile = NULL;
+    if (result == 0) {
+        opened->next = all;
+        all = opened;
+        *profile = opened;
+    } else if (opened) {
+        profil_profiler_default.reason = opened->reason;
+        free(opened);
+    }
+    leave();
+    return result;
+}
+
+static struct range_set *new_set(const struct profil_profile *profile)
+{
+    return profil_range_set_new(profile->added, profile->added_count,
+                                profile->has_overflow ? &profile->overflow : NULL);
+}
+
+/* Makes the range the last one of those added. */
+static int append(struct profil_profile *profile, const struct range *range)
+{
+    struct range *grown =
+        reallocarray(profile->added, profile->added_count + 1, sizeof(*profile->added));
+
+    if (!grown)
+        return -ENOMEM;
+    profile->added = grown;
+    profile->added[profile->added_count++] = *range;
+    return 0;
+}
+
+static int add_bucketed(struct profil_profile *profile, const struct range *range)
+{
+    int result = append(profile, range);
+
+    if (result < 0 || !profile->engine.running)
+        return result;
+    result = set(profile, new_set(profile));
+    if (result < 0)
+        profile->added_count--;
+    return result;
+}
+
+static int add_overflow(struct profil_profile *profile, const struct range *range)
+{
+    bool had_overflow = profile->has_overflow;
+    struct range before = profile->overflow;
+    int result = 0;
+
+    profile->has_overflow = range->buckets > 0;
+    profile->overflow = *range;
+    if (profile->engine.running)
+        result = set(profile, new_set(profile));
+    if (result < 0) {
+        profile->has_overflow = had_overflow;
+        profile->overflow = before;
+    }
+    return result;
+}
+
+int profil_profiler_add_range(struct profil_profile *profile, const struct range *range,
+                              bool is_overflow)
+{
+    int result;
+
+    enter();
+    result = is_overflow ? add_overflow(profile, range) : add_bucketed(profile, range);
+    leave();
+    return result;
+}
+
+int profil_profiler_refuse(struct profil_profile *profile, const char *why)
+{
+    enter();
+    profil_reason_set(&profile->reason, "%s", why);
+    leave();
+    return -EINVAL;
+}
+
+int profil_profiler_start(struct profil_profile *profile)
+{
+    int result;
+
+    enter();
+    result = profile->engine.running ? 0 : set(profile, new_set(profile));
+    leave();
+    return result;
+}
+
+void profil_profiler_close(struct profil_profile *profile)
+{
+    struct profil_profile **link = &all;
+
+    enter();
+    turn_off(profile);
+    while (*link != profile)
+        link = &(*link)->next;
+    *link = profile->next;
+    leave();
+    free(profile->added);
+    free(profile);
+}
+
+/* --- questions --- */
+
+void profil_profiler_stats(struct profil_profile *profile, struct profil_stats *stats)
+{
+    enter();
+    profil_engine_read(&profile->engine);
+    profil_statistics_fill(&profile->engine, &profile->settings, &profile->plan, stats);
+    leave();
+}
+
+/* The kernel's refusal to have itself sampled is no failure, and looked into only when asked for.
+ */
+static bool lacks_kernel(const struct profil_profile *profile)
+{
+    return profile->engine.sampler && !profile->engine.counts.samples_kernel &&
+           profile->settings.system == PROFIL_SYSTEM_AUTO && !profile->plan.names_user_only;
+}
+
+int profil_profiler_reason(struct profil_profile *profile, char *buffer, size_t size)
+{
+    int length;
+
+    enter();
+    profil_engine_read(&profile->engine);
+    if (!profile->reason.text[0] && lacks_kernel(profile))
+        profil_privilege_explain_kernel(&profile->reason);
+    length = snprintf(buffer, size, "%s", profile->reason.text);
+    leave();
+    return length;
+}
+
+/* dlclose() takes away the code that the samplers run; exit() may come with a profile on, also from
  * a thread that was interrupted inside of it, and must not wait for ever. */
 __attribute__((destructor)) static void turn_off_at_unload(void)
 {
-    struct profiler *profiler = &profil_profiler_default;
-
-    if (pthread_mutex_trylock(&profiler->lock) != 0)
+    if (pthread_mutex_trylock(&lock) != 0)
         return;
-    if (profiler->sampler && profiler->process == getpid())
-        turn_off(profiler);
-    pthread_mutex_unlock(&profiler->lock);
+    for (struct profil_profile *profile = all; profile; profile = profile->next)
+        if (profile->engine.process == getpid())
+            turn_off(profile);
+    pthread_mutex_unlock(&lock);
 }

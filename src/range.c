@@ -1,5 +1,8 @@
 #include "range.h"
 
+#include "memory.h"
+
+#include <errno.h>
 #include <stdlib.h>
 
 /* reach: no range up to and including this one has a bucket for a program counter from here on, so
@@ -18,7 +21,8 @@ struct range_set {
 };
 
 /* The first address above the offset that has no bucket, or 0 when that is beyond the address
- * space. The smallest distance d with d * scale / 65536 >= buckets is ceil(buckets * 65536 / scale). */
+ * space. The smallest distance d with d * scale / 65536 >= buckets is ceil(buckets * 65536 /
+ * scale). */
 static uintptr_t range_end(const struct range *range)
 {
     uint64_t product, bytes;
@@ -91,8 +95,45 @@ struct range_set *profil_range_set_single(const struct range *range)
     return set;
 }
 
+const struct range *profil_range_set_only(const struct range_set *set)
+{
+    return set->count == 1 && !set->has_overflow ? &set->entries[0].range : NULL;
+}
+
+static int add_carries(struct range *range)
+{
+    size_t bytes;
+
+    if (range->carries || range->buckets == 0)
+        return 0;
+    if (__builtin_mul_overflow(range->buckets, sizeof(bucket_carry), &bytes))
+        return -ENOMEM;
+    range->carries = profil_memory_reserve(bytes);
+    return range->carries ? 0 : -ENOMEM;
+}
+
+int profil_range_set_prepare(struct range_set *set)
+{
+    int result = set->has_overflow ? add_carries(&set->overflow) : 0;
+
+    for (size_t i = 0; i < set->count && result == 0; i++)
+        result = add_carries(&set->entries[i].range);
+    return result;
+}
+
+static void free_carries(struct range *range)
+{
+    if (range->carries)
+        profil_memory_release(range->carries, (size_t)range->buckets * sizeof(bucket_carry));
+}
+
 void profil_range_set_free(struct range_set *set)
 {
+    if (!set)
+        return;
+    free_carries(&set->overflow);
+    for (size_t i = 0; i < set->count; i++)
+        free_carries(&set->entries[i].range);
     free(set);
 }
 
@@ -146,6 +187,7 @@ int profil_range_each(const struct range_set *set, int (*visit)(void *counters, 
         result = visit(range->counters, (size_t)range->buckets << range->shift);
     }
     if (set->has_overflow && result == 0)
-        result = visit(set->overflow.counters, (size_t)set->overflow.buckets << set->overflow.shift);
+        result =
+            visit(set->overflow.counters, (size_t)set->overflow.buckets << set->overflow.shift);
     return result;
 }

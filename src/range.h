@@ -10,6 +10,7 @@ struct range {
     uintptr_t offset;
     uint32_t scale;
     enum bucket_shift shift;
+    bucket_carry *carries; /* one per bucket, or NULL: set by profil_range_set_prepare() */
 };
 
 struct range_set;
@@ -18,10 +19,16 @@ struct range_set;
 struct range_set *profil_range_set_single(const struct range *range);
 
 /* The set of sprofil(3): each range serves the program counters from its offset upwards. A copy of
- * the ranges is sorted; overflow, if not NULL, takes in its first counter what no range has a bucket
- * for. NULL when there is no memory. */
+ * the ranges is sorted; overflow, if not NULL, takes in its first counter what no range has a
+ * bucket for. NULL when there is no memory. */
 struct range_set *profil_range_set_new(const struct range *ranges, size_t count,
                                        const struct range *overflow);
+
+/* Gives each range the carries of its buckets, untouched. 0 or -ENOMEM. */
+int profil_range_set_prepare(struct range_set *set);
+
+/* The range of a set that is one range and nothing else, else NULL. */
+const struct range *profil_range_set_only(const struct range_set *set);
 
 void profil_range_set_free(struct range_set *set);
 

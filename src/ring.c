@@ -28,15 +28,11 @@ int profil_ring_map(struct ring *ring, int fd, size_t pages, const struct perf_e
     size_t page_size = profil_memory_page();
     void *base;
 
-    for (;; pages /= 2) {
-        /* Writable, which is how the kernel tells a ring that stops when full from one that
-         * overwrites. */
-        base = mmap(NULL, (1 + pages) * page_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-        if (base != MAP_FAILED)
-            break;
-        if (pages == 1 || (errno != EPERM && errno != ENOMEM))
-            return -errno;
-    }
+    /* Writable, which is how the kernel tells a ring that stops when full from one that overwrites.
+     */
+    base = mmap(NULL, (1 + pages) * page_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (base == MAP_FAILED)
+        return -errno;
     *ring = (struct ring){.page = base,
                           .data = (const unsigned char *)base + page_size,
                           .size = pages * page_size,
@@ -94,15 +90,20 @@ static void dispatch(const union record *record, const struct ring *ring,
 
     switch (record->header.type) {
     case PERF_RECORD_SAMPLE:
-        if (parse_sample(record, ring, &sample))
+        if (reader->sample && parse_sample(record, ring, &sample))
             reader->sample(reader->context, &sample);
         break;
     case PERF_RECORD_LOST: /* { header, id, lost } */
-        if (record->header.size >= 3 * sizeof(record->words[0]))
+        if (reader->lost && record->header.size >= 3 * sizeof(record->words[0]))
             reader->lost(reader->context, record->words[2]);
         break;
     case PERF_RECORD_THROTTLE:
-        reader->throttled(reader->context);
+        if (reader->throttled)
+            reader->throttled(reader->context);
+        break;
+    case PERF_RECORD_EXIT:
+        if (reader->ended)
+            reader->ended(reader->context);
         break;
     default:
         break;

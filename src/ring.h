@@ -1,7 +1,7 @@
 /* One ring buffer of the kernel: records in, samples out.
  *
- * The kernel writes records of any size that is a multiple of eight between data_tail and data_head,
- * which only grow; they may wrap at the end of the data. */
+ * The kernel writes records of any size that is a multiple of eight between data_tail and
+ * data_head, which only grow; they may wrap at the end of the data. */
 #ifndef PROFIL_RING_H
 #define PROFIL_RING_H
 
@@ -29,16 +29,17 @@ struct sample {
     uint64_t event_id; /* of the event that was opened, also for one that inherited it */
 };
 
-/* What a reading calls for each record of its kind; the rest is skipped. */
+/* What a reading calls for each record of its kind; the rest is skipped, and so is what has NULL
+ * here. */
 struct ring_reader {
     void (*sample)(void *context, const struct sample *sample);
     void (*lost)(void *context, uint64_t count);
     void (*throttled)(void *context);
+    void (*ended)(void *context); /* a thread */
     void *context;
 };
 
-/* Maps a ring of at most that many data pages (a power of two) over the event, fewer where locked
- * memory is short. 0 or -errno. */
+/* Maps a ring of that many data pages, a power of two, over the event. 0 or -errno. */
 int profil_ring_map(struct ring *ring, int fd, size_t pages, const struct perf_event_attr *attr);
 
 void profil_ring_unmap(struct ring *ring);

@@ -3,30 +3,37 @@
 #include "attach.h"
 #include "channel.h"
 #include "kernel.h"
+#include "lag.h"
+#include "memory.h"
+#include "own.h"
 #include "sanitizer.h"
 #include "service.h"
+#include "table.h"
 
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 
-/* 32 KiB of records: more than 6 s of samples, should the sampler not be scheduled. */
-enum { RING_BYTES = 32 << 10 };
-
 /* Sanitizers report through descriptor 2, in whichever table the faulty thread has. */
 enum { FIRST_CLOSED_DESCRIPTOR = PROFIL_SANITIZED ? 3 : 0 };
 
-/* The keeper is a second thread, asleep, that shares the program's descriptor table. A process whose
- * threads all end by pthread_exit() calls exit(0) on the last of them. The sampler is a thread more,
- * and with its own table it could flush nothing: it leaves that to the keeper, which is then last. */
+/* The keeper is a second thread, asleep, that shares the program's descriptor table. A process
+ * whose threads all end by pthread_exit() calls exit(0) on the last of them. The sampler is a
+ * thread more, and with its own table it could flush nothing: it leaves that to the keeper, which
+ * is then last. */
 enum keeper_word { KEEPER_WAIT, KEEPER_LEAVE, KEEPER_LAST };
 
 struct sampler {
     struct channel channel;
-    const struct range_set *ranges;
-    const struct range_set *requested; /* argument of COMMAND_CHANGE */
+    struct sampler_plan plan;
+    struct range_set *requested;   /* argument of COMMAND_CHANGE */
+    struct sampler_counts *report; /* argument of COMMAND_READ and COMMAND_STOP */
     struct attachment attachment;
-    pid_t process;
+    struct attach_count earlier; /* of events that were closed for finer ones */
+    struct tally tally;
+    struct lag lag;
+    enum sampler_step step;
+    bool refined;
     pthread_t self;
 
     struct service thread;
@@ -35,60 +42,101 @@ struct sampler {
     _Atomic uint32_t keeper_word; /* enum keeper_word */
 };
 
-static void count_sample(void *context, const struct sample *sample)
-{
-    struct sampler *sampler = context;
-    const struct range *range;
-    uint64_t index;
-
-    /* A child made by vfork() inherits the event on kernels without inherit_thread. */
-    if (sample->process != sampler->process || !sample->attributed ||
-        !profil_attach_accepts(&sampler->attachment, sample))
-        return;
-    range = profil_range_find(sampler->ranges, sample->pc, &index);
-    if (range)
-        profil_bucket_count(range->counters, (size_t)index, range->shift);
-}
-
 static size_t drain(struct sampler *sampler)
 {
-    const struct ring_reader reader = {.sample = count_sample, .context = sampler};
-
-    return profil_attach_drain(&sampler->attachment, &reader);
+    return profil_tally_drain(&sampler->tally, &sampler->attachment);
 }
 
-static bool is_own_thread(void *context, pid_t tid)
+/* The figures that are not counted sample by sample. */
+static void complete_counts(struct sampler *sampler, struct sampler_counts *counts)
 {
-    struct sampler *sampler = context;
+    struct attach_count kernel;
 
-    return tid == sampler->channel.sampler || tid == profil_service_tid(&sampler->keeper);
+    profil_conflict_look(&sampler->tally.counts.conflict);
+    profil_attach_read(&sampler->attachment, &kernel);
+    *counts = sampler->tally.counts;
+    counts->subticks = sampler->tally.subticks;
+    counts->event_count = sampler->earlier.value + kernel.value;
+    /* A LOST record comes with the next sample that finds room, which may never be. */
+    if (kernel.lost_known)
+        counts->lost = sampler->earlier.lost + kernel.lost;
+    counts->cpu_time = profil_lag_cpu_time(&sampler->lag);
+    counts->threads = profil_attach_threads(&sampler->attachment);
+    counts->cpus = sampler->attachment.ring_count;
+    counts->samples_kernel = profil_event_samples_kernel(&sampler->attachment.spec);
+    counts->corrupt = profil_attach_corrupt(&sampler->attachment);
+}
+
+/* Counters that can be written, and carries where ticks have parts. */
+static int prepare(struct sampler *sampler, struct range_set *ranges)
+{
+    int result = profil_range_each(ranges, profil_memory_check_writable);
+
+    if (result == 0 && (sampler->plan.subticks > 1 || sampler->plan.fine_subticks > 1))
+        result = profil_range_set_prepare(ranges);
+    return result;
+}
+
+static size_t ring_pages(const struct sampler *sampler)
+{
+    size_t pages = sampler->plan.ring_bytes / profil_memory_page();
+
+    return pages > 0 ? pages : 1;
+}
+
+static int attach(struct sampler *sampler)
+{
+    static const enum sampler_step steps[] = {[ATTACH_CPUS] = SAMPLER_CPUS,
+                                              [ATTACH_THREADS] = SAMPLER_THREADS,
+                                              [ATTACH_EVENT] = SAMPLER_EVENT,
+                                              [ATTACH_RING] = SAMPLER_RING,
+                                              [ATTACH_CONTROL] = SAMPLER_CONTROL};
+    enum attach_step failed;
+    int result;
+
+    profil_own_add(profil_service_tid(&sampler->keeper));
+    result =
+        profil_attach_open(&sampler->attachment, &sampler->plan.spec, ring_pages(sampler), &failed);
+    if (result < 0) {
+        sampler->step = steps[failed];
+        return result;
+    }
+    profil_lag_begin(&sampler->lag);
+    result = profil_attach_enable(&sampler->attachment);
+    if (result < 0) {
+        sampler->step = SAMPLER_CONTROL;
+        profil_attach_close(&sampler->attachment);
+    }
+    return result;
 }
 
 static int start(struct sampler *sampler)
 {
-    const size_t pages = RING_BYTES / profil_memory_page();
-    struct event_spec spec;
-    int result = kernel_close_range(FIRST_CLOSED_DESCRIPTOR, ~0U, CLOSE_RANGE_UNSHARE);
+    int result;
 
-    if (result == 0)
-        result = profil_channel_attach(&sampler->channel);
-    if (result == 0)
-        result = profil_range_each(sampler->ranges, profil_memory_check_writable);
+    sampler->step = SAMPLER_TABLE;
+    result = profil_table_leave(FIRST_CLOSED_DESCRIPTOR);
     if (result < 0)
         return result;
-    profil_event_describe(&spec, EVENT_TICK_NANOSECONDS);
-    return profil_attach_open(&sampler->attachment, &spec, pages > 0 ? pages : 1, is_own_thread,
-                              sampler);
+    sampler->step = SAMPLER_SIGNALFD;
+    result = profil_channel_attach(&sampler->channel, profil_event_is_clock(&sampler->plan.spec));
+    if (result < 0)
+        return result;
+    sampler->step = SAMPLER_BUFFER;
+    result = prepare(sampler, sampler->tally.ranges);
+    if (result < 0)
+        return result;
+    return attach(sampler);
 }
 
 static int change(struct sampler *sampler)
 {
-    int result = profil_range_each(sampler->requested, profil_memory_check_writable);
+    int result = prepare(sampler, sampler->requested);
 
     if (result < 0)
         return result;
     drain(sampler);
-    sampler->ranges = sampler->requested;
+    sampler->tally.ranges = sampler->requested;
     return 0;
 }
 
@@ -96,6 +144,7 @@ static void stop(struct sampler *sampler)
 {
     profil_attach_disable(&sampler->attachment);
     drain(sampler);
+    complete_counts(sampler, &sampler->tally.counts);
     profil_attach_close(&sampler->attachment);
 }
 
@@ -112,6 +161,11 @@ static bool obey(struct sampler *sampler)
     case COMMAND_CHANGE:
         profil_channel_answer(&sampler->channel, change(sampler));
         return true;
+    case COMMAND_READ:
+        drain(sampler);
+        complete_counts(sampler, sampler->report);
+        profil_channel_answer(&sampler->channel, 0);
+        return true;
     case COMMAND_STOP:
         stop(sampler);
         profil_channel_answer(&sampler->channel, 0);
@@ -121,9 +175,69 @@ static bool obey(struct sampler *sampler)
     }
 }
 
+static uint64_t time_since_1970(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Goes over to the finer period: its events are opened beside the others, then the ones are stopped
+ * and the others started. Every sample taken until then is counted; what each thread had used of
+ * its period is the phase that it would have left at its end. Where there is no room for the new
+ * events, the old ones stay. */
+static void refine(struct sampler *sampler)
+{
+    struct attachment fine;
+    struct attach_count coarse;
+    enum attach_step failed;
+
+    sampler->refined = true;
+    if (profil_attach_open(&fine, &sampler->plan.fine_spec, ring_pages(sampler), &failed) < 0)
+        return;
+    profil_attach_disable(&sampler->attachment);
+    if (profil_attach_enable(&fine) < 0) {
+        profil_attach_close(&fine);
+        profil_attach_enable(&sampler->attachment);
+        return;
+    }
+    drain(sampler);
+    profil_attach_read(&sampler->attachment, &coarse);
+    sampler->earlier.value += coarse.value;
+    sampler->earlier.lost += coarse.lost;
+    profil_attach_close(&sampler->attachment);
+    sampler->attachment = fine;
+    sampler->tally.subticks = sampler->plan.fine_subticks;
+    sampler->tally.sample_period = sampler->plan.fine_spec.attr.sample_period;
+    sampler->tally.counts.refined_at = time_since_1970();
+    sampler->tally.counts.refinement =
+        sampler->tally.counts.ended ? REFINED_SHORT_THREADS : REFINED_PHASE;
+}
+
+static void refine_if_behind(struct sampler *sampler)
+{
+    if (sampler->plan.fine_subticks == 0 || sampler->refined)
+        return;
+    if (profil_lag_is_large(&sampler->lag, sampler->tally.counts.accounted,
+                            sampler->tally.sample_period, sampler->attachment.ring_count,
+                            profil_event_samples_kernel(&sampler->attachment.spec)))
+        refine(sampler);
+}
+
+/* For how long the rings are left alone after samples were read. */
+enum { HOLD_OFF_NANOSECONDS = 2 * EVENT_TICK_NANOSECONDS };
+
+/* Holds off. Whether another profiler has come is looked at here, when there is work. */
+static void rest(struct sampler *sampler)
+{
+    profil_conflict_look(&sampler->tally.counts.conflict);
+    profil_channel_rest(&sampler->channel, HOLD_OFF_NANOSECONDS);
+}
+
 /* Sleeps until a sample is there; false when every thread of the program has gone. A wake-up that
- * brought none is usually the echo of records that were read already. The second one in a row may be
- * a signal that somebody else has sent to the process and that is not ours to take: it must not
+ * brought none is usually the echo of records that were read already. The second one in a row may
+ * be a signal that somebody else has sent to the process and that is not ours to take: it must not
  * become a spin. */
 static bool await_samples(struct sampler *sampler, unsigned int empty_wakeups)
 {
@@ -131,14 +245,16 @@ static bool await_samples(struct sampler *sampler, unsigned int empty_wakeups)
     nfds_t count = profil_attach_pollfds(&sampler->attachment, &descriptors);
 
     if (empty_wakeups > 1)
-        profil_channel_rest(&sampler->channel, EVENT_TICK_NANOSECONDS);
+        rest(sampler);
     if (profil_channel_poll(&sampler->channel, descriptors, count) <= 0)
         return true;
     return profil_attach_refresh(&sampler->attachment);
 }
 
-/* After samples it holds off for a tick, so that a busy program wakes it no more than a hundred times
- * a second; an idle one never does. False when the program's threads have gone. */
+/* After samples it holds off for two ticks. A busy program then wakes it fifty times a second; one
+ * that has less than a tick in that time, twice per tick, which is a hundred at most; an idle one
+ * never. A ring that fills up faster is read again at once. False when the program's threads have
+ * gone. */
 static bool serve(struct sampler *sampler)
 {
     unsigned int empty_wakeups = 0;
@@ -146,7 +262,9 @@ static bool serve(struct sampler *sampler)
     while (obey(sampler)) {
         if (drain(sampler) > 0) {
             empty_wakeups = 0;
-            profil_channel_rest(&sampler->channel, EVENT_TICK_NANOSECONDS);
+            refine_if_behind(sampler);
+            if (!profil_attach_pressed(&sampler->attachment))
+                rest(sampler);
         } else if (!await_samples(sampler, empty_wakeups++)) {
             return false;
         }
@@ -158,10 +276,10 @@ static void leave_to_keeper(struct sampler *sampler)
 {
     stop(sampler);
     while (!profil_channel_close(&sampler->channel)) {
-        bool stopped = profil_channel_command(&sampler->channel) == COMMAND_STOP;
+        enum command command = profil_channel_command(&sampler->channel);
 
-        profil_channel_answer(&sampler->channel, stopped ? 0 : -ESRCH);
-        if (stopped)
+        profil_channel_answer(&sampler->channel, command == COMMAND_STOP ? 0 : -ESRCH);
+        if (command == COMMAND_STOP)
             return;
     }
     sampler->self = pthread_self();
@@ -174,9 +292,11 @@ static void *run_sampler(void *argument)
     struct sampler *sampler = argument;
 
     prctl(PR_SET_NAME, "profil-sampler");
-    sampler->process = getpid();
+    profil_own_add(kernel_gettid());
+    sampler->tally.process = getpid();
     if (!serve(sampler))
         leave_to_keeper(sampler);
+    profil_own_remove(kernel_gettid());
     return NULL;
 }
 
@@ -188,6 +308,7 @@ static void *run_keeper(void *argument)
     prctl(PR_SET_NAME, "profil-keeper");
     while ((word = atomic_load(&sampler->keeper_word)) == KEEPER_WAIT)
         kernel_futex_wait(&sampler->keeper_word, KEEPER_WAIT, NULL);
+    profil_own_remove(kernel_gettid());
     if (word == KEEPER_LAST) {
         /* What the program registered with atexit() runs next, on this thread. */
         pthread_join(sampler->self, NULL);
@@ -199,12 +320,12 @@ static void *run_keeper(void *argument)
 /* The exit handlers may run on the keeper's stack, which is therefore of the usual size. */
 static int start_keeper(struct sampler *sampler)
 {
-    int result = profil_service_start(&sampler->keeper, profil_service_default_stack(), run_keeper,
-                                      sampler);
+    int result =
+        profil_service_start(&sampler->keeper, profil_service_default_stack(), run_keeper, sampler);
 
     if (result == -ENOMEM)
-        result = profil_service_start(&sampler->keeper, profil_service_small_stack, run_keeper,
-                                      sampler);
+        result =
+            profil_service_start(&sampler->keeper, profil_service_small_stack, run_keeper, sampler);
     return result;
 }
 
@@ -221,7 +342,8 @@ static int start_threads(struct sampler *sampler)
 
     if (result < 0)
         return result;
-    result = profil_service_start(&sampler->thread, profil_service_small_stack, run_sampler, sampler);
+    result =
+        profil_service_start(&sampler->thread, profil_service_small_stack, run_sampler, sampler);
     if (result == 0) {
         result = profil_channel_await_start(&sampler->channel);
         if (result == 0)
@@ -232,18 +354,34 @@ static int start_threads(struct sampler *sampler)
     return result;
 }
 
-int profil_sampler_start(struct sampler **sampler, const struct range_set *ranges)
+static uint64_t random_seed(const struct sampler *sampler)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return ((uint64_t)now.tv_nsec * 1000003 ^ (uintptr_t)sampler) | 1;
+}
+
+int profil_sampler_start(struct sampler **sampler, const struct sampler_plan *plan,
+                         struct range_set *ranges, enum sampler_step *step)
 {
     struct sampler *starting = calloc(1, sizeof(*starting));
     int result;
 
+    *step = SAMPLER_MEMORY;
     if (!starting)
         return -ENOMEM;
-    starting->ranges = ranges;
+    starting->plan = *plan;
+    starting->tally.subticks = plan->subticks;
+    starting->tally.sample_period = plan->spec.attr.sample_period;
+    starting->tally.ranges = ranges;
+    starting->step = SAMPLER_THREAD;
+    starting->tally.random = random_seed(starting);
     profil_channel_init(&starting->channel);
     pthread_sigmask(SIG_SETMASK, NULL, &starting->program_mask);
     result = start_threads(starting);
     if (result < 0) {
+        *step = starting->step;
         free(starting);
         return result;
     }
@@ -251,30 +389,42 @@ int profil_sampler_start(struct sampler **sampler, const struct range_set *range
     return 0;
 }
 
-int profil_sampler_change(struct sampler *sampler, const struct range_set *ranges)
+int profil_sampler_change(struct sampler *sampler, struct range_set *ranges)
 {
     sampler->requested = ranges;
     return profil_channel_call(&sampler->channel, COMMAND_CHANGE);
 }
 
-void profil_sampler_stop(struct sampler *sampler)
+void profil_sampler_read(struct sampler *sampler, struct sampler_counts *counts)
+{
+    sampler->report = counts;
+    if (profil_channel_call(&sampler->channel, COMMAND_READ) < 0)
+        *counts = sampler->tally.counts; /* final: all threads had gone */
+}
+
+void profil_sampler_stop(struct sampler *sampler, struct sampler_counts *counts)
 {
     if (profil_channel_call(&sampler->channel, COMMAND_STOP) == 0) {
         profil_service_join(&sampler->thread);
         dismiss_keeper(sampler);
-    } else if (pthread_equal(sampler->keeper.thread, pthread_self())) {
-        return; /* an exit handler, run by the keeper: the process is about to end */
     } else {
-        profil_service_join(&sampler->keeper);
-        profil_service_forget(&sampler->thread);
+        /* All threads of the program had gone. The keeper is on its way out, and may be the one
+         * that runs the exit handlers, of which this call comes: it is not waited for. */
+        *counts = sampler->tally.counts;
+        return;
     }
+    *counts = sampler->tally.counts;
     free(sampler);
 }
 
-void profil_sampler_forget(struct sampler *sampler)
+void profil_sampler_forget(struct sampler *sampler, bool bare)
 {
+    profil_own_remove(sampler->channel.sampler);
+    profil_own_remove(profil_service_tid(&sampler->keeper));
     profil_attach_forget(&sampler->attachment);
-    profil_service_forget(&sampler->thread);
-    profil_service_forget(&sampler->keeper);
+    if (!bare) {
+        profil_service_forget(&sampler->thread);
+        profil_service_forget(&sampler->keeper);
+    }
     free(sampler);
 }

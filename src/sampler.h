@@ -1,26 +1,58 @@
-/* The sampler thread: it owns every kernel object of a running profile, in a descriptor table of its
- * own, and is the only writer of the counters. */
+/* The sampler thread: it owns every kernel object of a running profile, in a descriptor table of
+ * its own, and is the only writer of the counters. */
 #ifndef PROFIL_SAMPLER_H
 #define PROFIL_SAMPLER_H
 
+#include "event.h"
 #include "range.h"
+#include "tally.h"
 
 struct sampler;
 
+struct sampler_plan {
+    struct event_spec spec;
+    unsigned int subticks; /* samples to a tick, 1 .. BUCKET_SUBTICKS_MAX */
+    size_t ring_bytes;     /* wanted, per CPU */
+
+    /* If not 0: when ticks are seen to be lost, sampling goes over to this many samples to a tick.
+     */
+    unsigned int fine_subticks;
+    struct event_spec fine_spec;
+};
+
+/* What was being done when a start or change was refused. */
+enum sampler_step {
+    SAMPLER_MEMORY,
+    SAMPLER_THREAD,
+    SAMPLER_TABLE,
+    SAMPLER_SIGNALFD,
+    SAMPLER_BUFFER,
+    SAMPLER_CPUS,
+    SAMPLER_THREADS,
+    SAMPLER_EVENT,
+    SAMPLER_RING,
+    SAMPLER_CONTROL,
+};
+
 /* Starts sampling into the set, which stays the caller's and must last as long as it is in use.
- * 0 or -errno. */
-int profil_sampler_start(struct sampler **sampler, const struct range_set *ranges);
+ * 0, or -errno with *step set. */
+int profil_sampler_start(struct sampler **sampler, const struct sampler_plan *plan,
+                         struct range_set *ranges, enum sampler_step *step);
 
 /* From the return on, ticks go to the new set and nothing touches the old one. 0, or -errno and the
- * old set stays: -EFAULT, or -ESRCH when sampling has ended because every thread of the program
- * had gone. */
-int profil_sampler_change(struct sampler *sampler, const struct range_set *ranges);
+ * old set stays: -EFAULT, -ENOMEM, or -ESRCH when sampling has ended because every thread of the
+ * program had gone. */
+int profil_sampler_change(struct sampler *sampler, struct range_set *ranges);
 
-/* When this returns every tick so far is counted, nothing writes any more, and no thread, mapping or
- * event is left. */
-void profil_sampler_stop(struct sampler *sampler);
+/* The counts as of now. */
+void profil_sampler_read(struct sampler *sampler, struct sampler_counts *counts);
 
-/* In a forked child, which has the memory of the sampler but not its threads. */
-void profil_sampler_forget(struct sampler *sampler);
+/* When this returns every tick so far is counted, nothing writes any more, and no thread, mapping
+ * or event is left. */
+void profil_sampler_stop(struct sampler *sampler, struct sampler_counts *counts);
+
+/* In a forked child, which has the memory of the sampler but not its threads. `bare`: the child was
+ * made by the system call alone; the C library there still counts on the threads' stacks. */
+void profil_sampler_forget(struct sampler *sampler, bool bare);
 
 #endif

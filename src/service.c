@@ -89,7 +89,8 @@ static int start_with_stack(struct service *service, size_t bytes)
     return error;
 }
 
-int profil_service_start(struct service *service, size_t stack, void *(*run)(void *), void *argument)
+int profil_service_start(struct service *service, size_t stack, void *(*run)(void *),
+                         void *argument)
 {
     size_t page = profil_memory_page();
     size_t bytes = (stack + thread_local_bytes() + page - 1) / page * page;
@@ -118,8 +119,8 @@ pid_t profil_service_tid(struct service *service)
     return (pid_t)tid;
 }
 
-/* pthread_join() returns when the thread has left the C library, and for some microseconds more it is
- * still listed and counted, as by unshare(CLONE_NEWUSER), which wants a single thread. */
+/* pthread_join() returns when the thread has left the C library, and for some microseconds more it
+ * is still listed and counted, as by unshare(CLONE_NEWUSER), which wants a single thread. */
 void profil_service_join(struct service *service)
 {
     const struct timespec moment = {.tv_nsec = 10000};

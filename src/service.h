@@ -24,7 +24,8 @@ extern const size_t profil_service_small_stack;
 size_t profil_service_default_stack(void);
 
 /* 0 or -errno (EAGAIN, ENOMEM). The service must stay where it is until it is joined. */
-int profil_service_start(struct service *service, size_t stack, void *(*run)(void *), void *argument);
+int profil_service_start(struct service *service, size_t stack, void *(*run)(void *),
+                         void *argument);
 
 /* The thread id, once the thread has begun; waits for that. */
 pid_t profil_service_tid(struct service *service);

@@ -62,9 +62,8 @@ static int visit_entry(struct reading *reading, struct visited *visited, pid_t t
     return visit(context, tid, reading->generation);
 }
 
-
-/* All names first, visits afterwards: the kernel ends a listing early when the thread it has reached
- * is gone by the next call, and visits take time. */
+/* All names first, visits afterwards: the kernel ends a listing early when the thread it has
+ * reached is gone by the next call, and visits take time. */
 static int read_entries(struct reading *reading, struct growable *names, size_t *used)
 {
     *used = 0;
@@ -111,13 +110,25 @@ static int read_once(struct reading *reading, struct visited *visited, struct gr
     return result;
 }
 
-/* The directory's link count is the number of threads plus two: fewer names than that means that the
- * listing ended early. */
-static bool complete(const struct reading *reading)
+int profil_threads_open(void)
+{
+    int fd = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    return fd < 0 ? -errno : fd;
+}
+
+/* The directory's link count is the number of threads plus two. */
+unsigned long profil_threads_count(int fd)
 {
     struct stat status;
 
-    return fstat(reading->fd, &status) < 0 || reading->listed + 2 >= status.st_nlink;
+    return fstat(fd, &status) < 0 || status.st_nlink < 2 ? 0 : status.st_nlink - 2;
+}
+
+/* Fewer names than there are threads means that the listing ended early. */
+static bool complete(const struct reading *reading)
+{
+    return reading->listed >= profil_threads_count(reading->fd);
 }
 
 int profil_threads_visit(int (*visit)(void *context, pid_t tid, unsigned int generation),

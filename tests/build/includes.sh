@@ -6,13 +6,17 @@ set -eu
 : "${top_srcdir:?}"
 
 layers='
-sanitizer kernel
-memory bucket cpus
-threads range ring cover event service channel
-attach
+sanitizer kernel own reason call
+memory bucket cpus conflict
+threads range ring cover event service channel table
+attach fallback eventname privilege lag
+tally
 sampler
+options
+engine
+statistics
 profiler
-profil
+profil libprofil
 '
 
 cd "$top_srcdir/src"
@@ -38,6 +42,8 @@ awk -v layers="$layers" '
         split($0, part, "\"")
         from = stem(FILENAME)
         to = stem(part[2])
+        if (part[2] == "config.h" || (part[2] == "libprofil.h" && from != "libprofil"))
+            next
         edges++
         if (FILENAME ~ /\.c$/ && part[2] == from ".h")
             next

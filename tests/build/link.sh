@@ -6,7 +6,7 @@
 # profil() is never given NULL, and an optimiser that believes it could delete what NULL is for.
 set -eu
 
-: "${MAKE:=make}" "${CC:=cc}" "${CXX:=c++}" "${top_srcdir:?}" "${top_builddir:?}"
+: "${PROFIL_LIBS?}" "${MAKE:=make}" "${CC:=cc}" "${CXX:=c++}" "${top_srcdir:?}" "${top_builddir:?}"
 
 directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT
@@ -53,7 +53,8 @@ for optimise in -O0 -O1 -O3 "-O2 -flto" -O2; do
     try "$CC" "$optimise $version" "$program" "$shared"
     try "$CC" "$optimise $version -static" "$program" "$static"
     try "$CC" "$optimise $version -static-pie -fPIE" "$program" "$static"
-    try "$CC" "$optimise -D_GNU_SOURCE -I$top_srcdir/src" "$program $top_srcdir/src/*.c" -lpthread
+    try "$CC" "$optimise -D_GNU_SOURCE -I$top_srcdir/src -I$top_srcdir/include -I$top_builddir" \
+        "$program $top_srcdir/src/*.c" "$PROFIL_LIBS -lpthread"
 done
 try "$CXX -x c++ -std=c++98" "$optimise $version" "$program" "$shared"
 try "$CXX -x c++ -std=c++20" "$optimise $version" "$program" "$shared"

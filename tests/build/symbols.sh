@@ -4,6 +4,7 @@
 # gmon.o.
 set -eu
 
+# NM may have options.
 : "${NM:=nm}" "${top_srcdir:?}" "${top_builddir:?}"
 
 shared=$top_builddir/.libs/libprofil.so
@@ -12,13 +13,13 @@ directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT
 
 sort "$top_srcdir/src/libprofil.symbols" >"$directory/listed"
-"$NM" -D --defined-only "$shared" | awk '{ print $NF }' | sort >"$directory/exported"
+$NM -D --defined-only "$shared" | awk '{ print $NF }' | sort >"$directory/exported"
 if ! diff -u "$directory/listed" "$directory/exported"; then
     echo "the symbols that $shared exports are not those of src/libprofil.symbols"
     exit 1
 fi
 
-"$NM" -g --defined-only "$static" | awk 'NF == 3 { print $3 }' | sort >"$directory/defined"
+$NM -g --defined-only "$static" | awk 'NF == 3 { print $3 }' | sort >"$directory/defined"
 if grep -vE '^(profil|sprofil|__profil)' "$directory/defined"; then
     echo "$static defines the symbols above, which may be a program's"
     exit 1

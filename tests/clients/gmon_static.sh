@@ -66,7 +66,8 @@ int main(void)
 END
 
 # Nothing refers to profil() yet where the linker meets libprofil.a: -u makes it look there.
-compile -pg -static -Wl,-u,__profil "$work/program.c" -o "$work/program" "$libdir/libprofil.a" -lpthread
+# shellcheck disable=SC2086
+compile -pg -static -Wl,-u,__profil "$work/program.c" -o "$work/program" "$libdir/libprofil.a" $PROFIL_LIBS -lpthread
 status=0
 (cd "$work" && ./program) || status=$?
 [ $status -ne 3 ] || fail "the C library's profil() serves the program"

@@ -40,6 +40,8 @@ int main(void)
     return 1;
 }
 END
-    compile "$work/probe.c" -o "$work/probe" "$libdir/libprofil.a" -lpthread
-    reason=$("$work/probe" 2>&1) || skip "$reason"
+    # The libraries are words of a variable.
+    # shellcheck disable=SC2086
+    compile "$work/probe.c" -o "$work/probe" "$libdir/libprofil.a" $PROFIL_LIBS -lpthread
+    reason=$(PROFIL_ENGINE=perf "$work/probe" 2>&1) || skip "$reason"
 }

@@ -152,5 +152,7 @@ Test(accuracy, at_off_the_last_tick_is_in_the_buffer)
         support_burner_join(&behind);
         expected += support_whole_ticks(used);
     }
-    support_assert_ticks(support_sum(counters, 512), (double)expected);
+    /* A virtual machine that is paused loses a tick now and then; without the reading at off it
+     * would be every second one. */
+    cr_assert_geq((double)support_sum(counters, 512), 0.85 * (double)expected);
 }

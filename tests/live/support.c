@@ -1,5 +1,7 @@
 #include "support.h"
 
+#include "libprofil.h"
+
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <errno.h>
@@ -65,12 +67,16 @@ static int is_set(const char *name, const char *value)
 
 void support_require_perf(void)
 {
-    unsigned short counter = 0;
+    struct profil_options options = {.struct_size = sizeof(options), .engine = PROFIL_ENGINE_PERF};
+    profil_profile *profile;
+    int error;
 
-    if (profil(&counter, sizeof(counter), 0, 0) == 0) {
-        support_off();
+    cr_assert_eq(profil_open(&profile, &options), 0);
+    error = profil_start(profile) == 0 ? 0 : errno;
+    profil_close(profile);
+    if (error == 0)
         return;
-    }
+    errno = error;
     if (is_set("CI", "true") || is_set("PROFIL_REQUIRE_PERF", "1"))
         cr_assert_fail("perf events must be available here: %s", strerror(errno));
     cr_skip_test("no perf events here: %s", strerror(errno));

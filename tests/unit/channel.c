@@ -88,7 +88,7 @@ static void wait_for_command(struct sampler *sampler, int turn)
 static void answer(struct sampler *sampler, enum command command)
 {
     if (command == COMMAND_START)
-        profil_channel_answer(&sampler->channel, profil_channel_attach(&sampler->channel));
+        profil_channel_answer(&sampler->channel, profil_channel_attach(&sampler->channel, true));
     else
         profil_channel_answer(&sampler->channel, 8 * sampler->answered++ + (int)command);
     sampler->wakes_left_pending += wake_signal_is_pending();

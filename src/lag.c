@@ -1,0 +1,79 @@
+#include "lag.h"
+
+#include "threads.h"
+
+#include <sys/resource.h>
+#include <time.h>
+
+/* A thread moves about, but not over every CPU of a large machine between two of its ticks. */
+enum { CPUS_OF_A_THREAD = 4 };
+
+/* One part in that many of the CPU time is too little to pay for a finer period. */
+enum { NEGLIGIBLE_PART = 50 };
+
+static uint64_t clock_time(clockid_t clock)
+{
+    struct timespec now;
+
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t cpu_time(void)
+{
+    return clock_time(CLOCK_PROCESS_CPUTIME_ID) - clock_time(CLOCK_THREAD_CPUTIME_ID);
+}
+
+static uint64_t system_time_of(int who)
+{
+    struct rusage usage;
+
+    if (getrusage(who, &usage) < 0)
+        return 0;
+    return (uint64_t)usage.ru_stime.tv_sec * 1000000000 + (uint64_t)usage.ru_stime.tv_usec * 1000;
+}
+
+static uint64_t system_time(void)
+{
+    uint64_t process = system_time_of(RUSAGE_SELF), own = system_time_of(RUSAGE_THREAD);
+
+    return process > own ? process - own : 0;
+}
+
+/* Without the sampler and its keeper. */
+static unsigned long program_threads(const struct lag *lag)
+{
+    unsigned long threads = lag->task_fd < 0 ? 0 : profil_threads_count(lag->task_fd);
+
+    return threads > 3 ? threads - 2 : 1;
+}
+
+void profil_lag_begin(struct lag *lag)
+{
+    *lag = (struct lag){.task_fd = profil_threads_open(),
+                        .cpu_time_before = cpu_time(),
+                        .system_time_before = system_time()};
+}
+
+uint64_t profil_lag_cpu_time(const struct lag *lag)
+{
+    uint64_t now = cpu_time();
+
+    return now > lag->cpu_time_before ? now - lag->cpu_time_before : 0;
+}
+
+bool profil_lag_is_large(struct lag *lag, uint64_t accounted, uint64_t sample_period,
+                         unsigned int cpus, bool samples_kernel)
+{
+    unsigned long threads = program_threads(lag);
+    uint64_t used = profil_lag_cpu_time(lag), visible = used, phase;
+
+    if (threads > lag->most_threads)
+        lag->most_threads = threads;
+    if (!samples_kernel)
+        visible -= system_time() - lag->system_time_before;
+    phase = lag->most_threads * (cpus < CPUS_OF_A_THREAD ? cpus : CPUS_OF_A_THREAD) * sample_period;
+    /* Unsigned, but visible may be the smaller: the clocks are not read at one instant. */
+    return visible > accounted && visible < UINT64_MAX / 2 && visible - accounted > phase &&
+           visible - accounted > used / NEGLIGIBLE_PART;
+}

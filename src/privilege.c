@@ -1,0 +1,288 @@
+#include "privilege.h"
+
+#include "config.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#ifdef HAVE_LIBCAP
+#include <sys/capability.h>
+#endif
+
+/* Linux 5.8; the capability before that, and still, is CAP_SYS_ADMIN. */
+#ifndef CAP_PERFMON
+#define CAP_PERFMON 38
+#endif
+#ifndef CAP_SYS_ADMIN
+#define CAP_SYS_ADMIN 21
+#endif
+
+enum { SECCOMP_MODE_UNKNOWN = -1, SECCOMP_FILTER = 2 };
+
+/* The number that the file begins with; -100, which no sysctl here can have, when it cannot be
+ * read. */
+enum { NO_NUMBER = -100 };
+
+static int read_number(const char *path)
+{
+    FILE *file = fopen(path, "re");
+    int number = NO_NUMBER;
+
+    if (!file)
+        return NO_NUMBER;
+    if (fscanf(file, "%d", &number) != 1)
+        number = NO_NUMBER;
+    fclose(file);
+    return number;
+}
+
+static int paranoid_level(void)
+{
+    return read_number("/proc/sys/kernel/perf_event_paranoid");
+}
+
+static int seccomp_mode(void)
+{
+    FILE *file = fopen("/proc/thread-self/status", "re");
+    char line[256];
+    int mode = SECCOMP_MODE_UNKNOWN;
+
+    if (!file)
+        return mode;
+    while (mode == SECCOMP_MODE_UNKNOWN && fgets(line, sizeof(line), file))
+        if (sscanf(line, "Seccomp: %d", &mode) != 1)
+            mode = SECCOMP_MODE_UNKNOWN;
+    fclose(file);
+    return mode;
+}
+
+#ifdef HAVE_LIBCAP
+static bool has(cap_t set, cap_value_t capability)
+{
+    cap_flag_value_t value = CAP_CLEAR;
+
+    return cap_get_flag(set, capability, CAP_EFFECTIVE, &value) == 0 && value == CAP_SET;
+}
+
+static bool may_monitor(void)
+{
+    cap_t set = cap_get_proc();
+    bool result = set && (has(set, CAP_PERFMON) || has(set, CAP_SYS_ADMIN));
+
+    if (set)
+        cap_free(set);
+    return result;
+}
+#else
+static bool may_monitor(void)
+{
+    return false;
+}
+#endif
+
+static void add_hard_limit(struct reason *reason, const char *name, int resource)
+{
+    struct rlimit limit;
+
+    if (getrlimit((__rlimit_resource_t)resource, &limit) == 0)
+        profil_reason_add(reason, "%s is %llu", name, (unsigned long long)limit.rlim_max);
+}
+
+static void add_limit(struct reason *reason, const char *name, int resource, rlim_t unit,
+                      const char *unit_name)
+{
+    struct rlimit limit;
+
+    if (getrlimit((__rlimit_resource_t)resource, &limit) < 0)
+        return;
+    if (limit.rlim_cur == RLIM_INFINITY)
+        profil_reason_add(reason, "%s is unlimited", name);
+    else
+        profil_reason_add(reason, "%s is %llu%s", name, (unsigned long long)(limit.rlim_cur / unit),
+                          unit_name);
+}
+
+static void add_number(struct reason *reason, const char *name, int number)
+{
+    if (number == NO_NUMBER)
+        profil_reason_add(reason, "%s cannot be read", name);
+    else
+        profil_reason_add(reason, "%s is %d", name, number);
+}
+
+static void explain_permission(struct reason *reason)
+{
+    int level = paranoid_level();
+
+    /* 3 and more are the additions of Debian and others: no events at all for the unprivileged. */
+    if (!may_monitor() && (level > 2 || level == NO_NUMBER)) {
+        add_number(reason, "the sysctl kernel.perf_event_paranoid", level);
+        profil_reason_add(reason,
+                          " and the process lacks CAP_PERFMON; set the sysctl to 2 or less, or "
+                          "grant the capability");
+    } else if (seccomp_mode() == SECCOMP_FILTER) {
+        profil_reason_add(reason,
+                          "a seccomp filter is in force, as in most containers, and refuses "
+                          "the call; let it pass perf_event_open");
+        profil_reason_add(reason, " (");
+        add_number(reason, "kernel.perf_event_paranoid", level);
+        profil_reason_add(reason, ")");
+    } else {
+        add_number(reason, "the sysctl kernel.perf_event_paranoid", level);
+        profil_reason_add(reason,
+                          ", which is not what stands in the way: look for a security module's "
+                          "rule (SELinux perf_event, lockdown)");
+    }
+}
+
+static void explain_missing_call(struct reason *reason)
+{
+    if (seccomp_mode() == SECCOMP_FILTER)
+        profil_reason_add(reason,
+                          "a seccomp filter is in force, as in most containers, and answers for "
+                          "the kernel; let it pass perf_event_open");
+    else
+        profil_reason_add(reason, "the kernel was built without CONFIG_PERF_EVENTS");
+}
+
+static void explain_event(int error, struct reason *reason)
+{
+    switch (error) {
+    case -EACCES:
+    case -EPERM:
+        explain_permission(reason);
+        break;
+    case -ENOSYS:
+        explain_missing_call(reason);
+        break;
+    case -EMFILE:
+        profil_reason_add(reason, "an event for each thread and CPU is needed, and ");
+        add_hard_limit(reason, "RLIMIT_NOFILE", RLIMIT_NOFILE);
+        profil_reason_add(reason, " by its hard limit (ulimit -Hn); raise it");
+        break;
+    case -ENFILE:
+        profil_reason_add(reason, "the system's table of open files is full; raise the sysctl "
+                                  "fs.file-max");
+        break;
+    case -ENOENT:
+    case -ENODEV:
+    case -EOPNOTSUPP:
+        profil_reason_add(reason,
+                          "this machine does not have the event, as where a virtual machine is "
+                          "given no performance counters; \"perf list\" shows what there is");
+        break;
+    case -ENOMEM:
+        profil_reason_add(reason, "the kernel has no memory for another event");
+        break;
+    default:
+        profil_reason_add(reason, "the kernel does not take the event as described");
+        break;
+    }
+}
+
+static void explain_ring(int error, struct reason *reason)
+{
+    if (error != -EPERM) {
+        profil_reason_add(reason, "there is no memory or address space for it");
+        return;
+    }
+    add_number(reason, "the sysctl kernel.perf_event_mlock_kb",
+               read_number("/proc/sys/kernel/perf_event_mlock_kb"));
+    profil_reason_add(reason,
+                      " for each CPU and all of the user's processes together, beyond that ");
+    add_limit(reason, "RLIMIT_MEMLOCK", RLIMIT_MEMLOCK, 1024, " KiB");
+    profil_reason_add(reason,
+                      " (ulimit -l), and both are used up; raise one or stop other profilers");
+}
+
+static void explain_refusal(struct reason *reason)
+{
+    if (seccomp_mode() == SECCOMP_FILTER)
+        profil_reason_add(reason,
+                          "a seccomp filter is in force, as in most containers, and refuses "
+                          "the call; let it pass");
+    else
+        profil_reason_add(reason, "the kernel refuses it");
+}
+
+static void explain_thread(int error, struct reason *reason)
+{
+    if (error == -EAGAIN) {
+        add_limit(reason, "RLIMIT_NPROC", RLIMIT_NPROC, 1, "");
+        profil_reason_add(reason, " (ulimit -u), or the cgroup's pids.max is reached; raise it");
+    } else if (error == -ENOMEM) {
+        profil_reason_add(reason, "there is no memory or address space for its stack");
+    } else {
+        explain_refusal(reason);
+    }
+}
+
+static const char *operation(enum refusal refusal)
+{
+    static const char *const names[] = {[REFUSAL_MEMORY] = "allocating memory",
+                                        [REFUSAL_THREAD] = "creating the sampler thread",
+                                        [REFUSAL_TABLE] = "leaving the program's descriptor table",
+                                        [REFUSAL_SIGNALFD] = "signalfd",
+                                        [REFUSAL_BUFFER] = "checking the counters",
+                                        [REFUSAL_CPUS] = "reading the CPUs",
+                                        [REFUSAL_THREADS] = "reading /proc/self/task",
+                                        [REFUSAL_EVENT] = "perf_event_open",
+                                        [REFUSAL_CONTROL] = "ioctl on an event",
+                                        [REFUSAL_RING] = "mapping a ring buffer"};
+
+    return names[refusal];
+}
+
+static void explain_cause(enum refusal refusal, int error, struct reason *reason)
+{
+    switch (refusal) {
+    case REFUSAL_THREAD:
+        explain_thread(error, reason);
+        break;
+    case REFUSAL_EVENT:
+        explain_event(error, reason);
+        break;
+    case REFUSAL_RING:
+        explain_ring(error, reason);
+        break;
+    case REFUSAL_TABLE:
+        profil_reason_add(reason, "both close_range and unshare(CLONE_FILES) are refused, as by a "
+                                  "seccomp filter; let one of them pass");
+        break;
+    case REFUSAL_BUFFER:
+        profil_reason_add(reason, "not all of the buffer is memory that can be written");
+        break;
+    case REFUSAL_THREADS:
+        profil_reason_add(reason,
+                          "the process's threads cannot be listed; mount the /proc of its own "
+                          "process namespace");
+        break;
+    default:
+        explain_refusal(reason);
+        break;
+    }
+}
+
+void profil_privilege_explain(enum refusal refusal, int error, struct reason *reason)
+{
+    const char *name = strerrorname_np(-error);
+
+    profil_reason_set(reason, "%s failed with %s: ", operation(refusal), name ? name : "an error");
+    explain_cause(refusal, error, reason);
+}
+
+void profil_privilege_explain_kernel(struct reason *reason)
+{
+    int level = paranoid_level();
+
+    profil_reason_set(reason, "time in the kernel is not charged: ");
+    if (level == NO_NUMBER || level <= 1) {
+        profil_reason_add(reason, "the kernel does not let it be sampled here");
+        return;
+    }
+    add_number(reason, "the sysctl kernel.perf_event_paranoid", level);
+    profil_reason_add(
+        reason, " and the process lacks CAP_PERFMON; set the sysctl to 1 or grant the capability");
+}
