@@ -96,7 +96,11 @@ static int start_perf(struct engine *engine, const struct settings *settings,
         engine->used = PROFIL_ENGINE_PERF;
         return 0;
     }
-    profil_privilege_explain(refusal_at(failed), result, reason);
+    if (failed == SAMPLER_EVENT && settings->system == PROFIL_SYSTEM_CHARGE &&
+        (result == -EACCES || result == -EPERM))
+        profil_privilege_explain_kernel(reason);
+    else
+        profil_privilege_explain(refusal_at(failed), result, reason);
     if (may_fall_back(settings, plan, failed))
         return fall_back(engine, ranges, result, reason);
     return result;

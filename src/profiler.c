@@ -346,7 +346,8 @@ void profil_profiler_stats(struct profil_profile *profile, struct profil_stats *
  */
 static bool lacks_kernel(const struct profil_profile *profile)
 {
-    return profile->engine.sampler && !profile->engine.counts.samples_kernel &&
+    return profile->engine.used == PROFIL_ENGINE_PERF && profile->engine.counts.threads > 0 &&
+           !profile->engine.counts.samples_kernel &&
            profile->settings.system == PROFIL_SYSTEM_AUTO && !profile->plan.names_user_only;
 }
 

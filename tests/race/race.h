@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <sys/profil.h>
 #include <unistd.h>
 
 #if defined(__SANITIZE_THREAD__)
@@ -66,9 +67,8 @@ static inline void race_on(unsigned short *counters, size_t bytes)
 
 static inline void race_off(void)
 {
-    unsigned short *volatile off = NULL;
-
-    RACE_REQUIRE(profil(off, 0, 0, 0) == 0, "stop: %s", strerror(errno));
+    /* Not profil(NULL, ...), of which <unistd.h> and a sanitizer say that it cannot be. */
+    RACE_REQUIRE(sprofil(NULL, 0, NULL, 0) == 0, "stop: %s", strerror(errno));
 }
 
 static inline void race_work(unsigned long rounds)
