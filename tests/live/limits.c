@@ -260,12 +260,6 @@ static int have_no_rings(const char *unused)
     return 0;
 }
 
-Test(limits, without_locked_memory_it_is_the_c_librarys_profile_until_there_is_some)
-{
-    require_root();
-    expect_act("have_no_rings", "");
-}
-
 /* Room for a ring on each CPU, and for half as much again: the first CPUs must not take it all. */
 static int have_small_rings(const char *unused)
 {
@@ -280,12 +274,6 @@ static int have_small_rings(const char *unused)
     refusal_expect_ticks_and_stop();
     end_holder(holder);
     return 0;
-}
-
-Test(limits, with_locked_memory_for_a_page_on_each_cpu_the_rings_are_that_small)
-{
-    require_root();
-    expect_act("have_small_rings", "");
 }
 
 /* ---- Processes, of which a thread is one. ---- */
