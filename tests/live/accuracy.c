@@ -128,7 +128,27 @@ Test(accuracy, each_of_many_short_profiles_has_its_ticks)
 
 /* The sampler reads the rings, and then holds off for a tick. A second thread that is half a tick
  * behind makes it do so just before the last tick of the first, which is then read by off or never.
- * Off comes 1 ms after it. */
+ * Off comes 1 ms after it. The thread waits at a gate: its birth would take time of the first. */
+static double profile_with_a_thread_behind(struct prof *range, int ticks)
+{
+    pthread_barrier_t gate;
+    struct support_burner behind = {.hot = &support_hot_second, .seconds = 0.030, .gate = &gate};
+    double used;
+
+    pthread_barrier_init(&gate, NULL, 2);
+    support_bind(1);
+    support_burner_start(&behind);
+    support_bind(0);
+    cr_assert_eq(sprofil(range, 1, NULL, PROF_USHORT), 0);
+    used = support_burn_in(&support_hot_first, 0.5 / ticks_per_second);
+    pthread_barrier_wait(&gate);
+    used += support_burn_in(&support_hot_first, ticks / ticks_per_second + 0.001 - used);
+    support_off();
+    support_burner_join(&behind);
+    pthread_barrier_destroy(&gate);
+    return used;
+}
+
 Test(accuracy, at_off_the_last_tick_is_in_the_buffer)
 {
     enum { PROFILES = 30, TICKS = 2 };
@@ -137,21 +157,8 @@ Test(accuracy, at_off_the_last_tick_is_in_the_buffer)
     unsigned long expected = 0;
 
     support_require_perf();
-    for (int i = 0; i < PROFILES; i++) {
-        struct support_burner behind = {.hot = &support_hot_second, .seconds = 0.030};
-        double used;
-
-        support_bind(0);
-        cr_assert_eq(sprofil(&range, 1, NULL, PROF_USHORT), 0);
-        used = support_burn_in(&support_hot_first, 0.5 / ticks_per_second);
-        support_bind(1);
-        support_burner_start(&behind);
-        support_bind(0);
-        used += support_burn_in(&support_hot_first, TICKS / ticks_per_second + 0.001 - used);
-        support_off();
-        support_burner_join(&behind);
-        expected += support_whole_ticks(used);
-    }
+    for (int i = 0; i < PROFILES; i++)
+        expected += support_whole_ticks(profile_with_a_thread_behind(&range, TICKS));
     /* A virtual machine that is paused loses a tick now and then; without the reading at off it
      * would be every second one. */
     cr_assert_geq((double)support_sum(counters, 512), 0.85 * (double)expected);

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -138,6 +139,7 @@ static int fill_table(const char *unused)
         ;
     refusal_expect_start(PROFIL_ENGINE_PERF);
     refusal_expect_ticks_and_stop();
+    closefrom(3); /* a sanitizer wants one at exit */
     return 0;
 }
 
@@ -183,11 +185,14 @@ static void use_up_budget(void)
             ;
 }
 
-/* Says when it is done, and holds until it is killed. `left` rings of one page are given back. */
+/* Says when it is done, and holds until it is killed, or left alone by a test that was ended.
+ * `left` rings of one page are given back. */
 static void hold_budget(int done, size_t left)
 {
     void *reserve[64];
 
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    alarm(PROCESS_WATCHDOG_SECONDS);
     for (size_t i = 0; i < left; i++)
         if ((reserve[i] = map_ring(1)) == MAP_FAILED)
             process_complain("there is no budget to begin with");
@@ -260,6 +265,12 @@ static int have_no_rings(const char *unused)
     return 0;
 }
 
+Test(limits, without_locked_memory_it_is_the_c_librarys_profile_until_there_is_some)
+{
+    require_root();
+    expect_act("have_no_rings", "");
+}
+
 /* Room for a ring on each CPU, and for half as much again: the first CPUs must not take it all. */
 static int have_small_rings(const char *unused)
 {
@@ -274,6 +285,12 @@ static int have_small_rings(const char *unused)
     refusal_expect_ticks_and_stop();
     end_holder(holder);
     return 0;
+}
+
+Test(limits, with_locked_memory_for_a_page_on_each_cpu_the_rings_are_that_small)
+{
+    require_root();
+    expect_act("have_small_rings", "");
 }
 
 /* ---- Processes, of which a thread is one. ---- */
