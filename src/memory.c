@@ -63,8 +63,8 @@ void profil_memory_release(void *memory, size_t bytes)
 }
 
 /* Adds 0 to the word, atomically and in the kernel, which reports a fault instead of raising
- * SIGSEGV. The comparison of FUTEX_WAKE_OP is one that never holds, so nobody waiting on that word
- * is woken. */
+ * SIGSEGV. FUTEX_WAKE_OP wakes a waiter on that word if its comparison holds: this one holds for
+ * few values, and whoever waits on a futex has to expect being woken for nothing. */
 static int touch(uintptr_t word)
 {
     uint32_t dummy = 0;

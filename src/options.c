@@ -302,6 +302,12 @@ int profil_settings_plan(const struct settings *settings, struct plan *plan, str
     plan->names_user_only = source.exclude_kernel;
     plan->sampler.ring_bytes = is_clock(&source) ? clock_ring(sample_period) : LARGEST_RING;
     describe(&plan->sampler.spec, &source, sample_period, settings->system);
+    if (settings->system == PROFIL_SYSTEM_CHARGE && !source.exclude_kernel &&
+        !profil_event_samples_kernel(&plan->sampler.spec)) {
+        profil_reason_set(reason, "time in the kernel cannot be charged: which register holds the "
+                                  "program counter of user mode is not known for this machine");
+        return -EACCES;
+    }
     if (plan->sampler.fine_subticks) {
         describe(&plan->sampler.fine_spec, &source, plan->period / plan->sampler.fine_subticks,
                  settings->system);

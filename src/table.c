@@ -38,6 +38,7 @@ static int copy_and_close(unsigned int first)
 
     if (unshare(CLONE_FILES) < 0)
         return -errno;
+    close((int)first); /* in a full table, for the directory to have a number */
     directory = open("/proc/thread-self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (directory < 0)
         return -errno;

@@ -831,6 +831,12 @@ Test(handles, a_cancelled_thread_leaves_no_lock_behind)
     expect_act("cancel_users", "", "");
 }
 
+Test(handles, a_thread_cancelled_asynchronously_leaves_no_lock_behind)
+{
+    support_require_perf();
+    expect_act("cancel_users", "asynchronously", "");
+}
+
 /* ---- Forks and the end of the process, with two profiles on. ---- */
 
 static profil_profile *first_profile, *second_profile;

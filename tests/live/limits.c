@@ -129,11 +129,13 @@ Test(limits, a_low_soft_limit_of_descriptors_is_no_hindrance_and_stays)
     expect_act("lift_soft_limit", "");
 }
 
-static int fill_table(const char *unused)
+/* Without close_range(2) the table is copied, full as it is. */
+static int fill_table(const char *close_range)
 {
     enum { LIMIT = 64 };
 
-    (void)unused;
+    if (strcmp(close_range, "refused") == 0)
+        refusal_begin(SYS_close_range, ENOSYS);
     refusal_lower_limit(RLIMIT_NOFILE, LIMIT, LIMIT);
     while (open("/dev/null", O_RDONLY | O_CLOEXEC) >= 0)
         ;
@@ -146,6 +148,11 @@ static int fill_table(const char *unused)
 Test(limits, a_program_without_a_free_descriptor_is_profiled)
 {
     expect_act("fill_table", "");
+}
+
+Test(limits, a_program_without_a_free_descriptor_is_profiled_without_close_range_too)
+{
+    expect_act("fill_table", "refused");
 }
 
 /* ---- Locked memory: kernel.perf_event_mlock_kb for each CPU, by user, and RLIMIT_MEMLOCK beyond.
