@@ -29,9 +29,10 @@ AC_DEFUN([PROFIL_WARNINGS], [
 ])
 
 # PROFIL_SANITIZERS(LIST)
-# Sets SANITIZER_FLAGS, for compiling and for linking.
+# Sets SANITIZER_FLAGS, for compiling and for linking, and PROGRAM_SANITIZER_FLAGS for compiling tests.
 AC_DEFUN([PROFIL_SANITIZERS], [
     SANITIZER_FLAGS=
+    PROGRAM_SANITIZER_FLAGS=
     profil_thread_sanitizer=no
     AS_CASE(["$1"],
         [""|no], [],
@@ -50,8 +51,12 @@ Debian's package libclang-rt-dev brings clang's sanitizers; gcc's come with gcc.
         CFLAGS=$profil_cflags_before
         AC_LANG_POP([C])
         AS_CASE([",$1,"], [*,thread,*], [profil_thread_sanitizer=yes])
+        # <unistd.h> declares that profil() is never given NULL, which is how it is turned off.
+        AS_CASE([",$1,"], [*,undefined,*],
+            [PROGRAM_SANITIZER_FLAGS=-fno-sanitize=nonnull-attribute])
     ])
     AC_SUBST([SANITIZER_FLAGS])
+    AC_SUBST([PROGRAM_SANITIZER_FLAGS])
 ])
 
 # PROFIL_COVERAGE(ENABLED)

@@ -173,17 +173,24 @@ void profil_engine_stop(struct engine *engine)
 {
     if (!engine->running)
         return;
-    if (engine->sampler)
-        profil_sampler_stop(engine->sampler, &engine->counts);
-    else
+    if (engine->sampler && profil_sampler_stop(engine->sampler, &engine->counts))
+        engine->ended = engine->sampler;
+    if (!engine->sampler)
         profil_fallback_stop();
     ended(engine);
+}
+
+void profil_engine_discard(struct engine *engine)
+{
+    profil_sampler_free(engine->ended);
+    engine->ended = NULL;
 }
 
 void profil_engine_forget(struct engine *engine, bool bare)
 {
     if (!engine->running)
         return;
+    engine->ended = engine->sampler;
     if (engine->sampler)
         profil_sampler_forget(engine->sampler, bare);
     else

@@ -9,6 +9,7 @@ struct engine {
     bool running;
     pid_t process;                /* that started it */
     struct sampler *sampler;      /* while running on perf events */
+    struct sampler *ended;        /* to be freed by profil_engine_discard() */
     struct sampler_counts counts; /* of the run, as of the last reading */
     struct conflict conflict;     /* at the start */
 };
@@ -25,9 +26,15 @@ int profil_engine_change(struct engine *engine, struct range_set *ranges, struct
 /* Brings the counts up to date. */
 void profil_engine_read(struct engine *engine);
 
+/* Followed by profil_engine_discard(). */
 void profil_engine_stop(struct engine *engine);
 
-/* In a forked child; `bare`: one made by the system call alone. */
+/* When no ring of another engine holds samples of this one's threads any more: frees what the stop
+ * has left, or a forget. */
+void profil_engine_discard(struct engine *engine);
+
+/* In a forked child; `bare`: one made by the system call alone. Does not call free(): not every
+ * allocator can be used in the child of a process with threads. */
 void profil_engine_forget(struct engine *engine, bool bare);
 
 /* When each kind of conflict was first seen. */

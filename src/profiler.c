@@ -53,11 +53,12 @@ static void unlock_in_parent(void)
     pthread_mutex_unlock(&lock);
 }
 
+/* What malloc() gave stays until the child's first call on the profile, if it comes to that. */
 static void forget(struct profil_profile *profile, bool bare)
 {
     profil_engine_forget(&profile->engine, bare);
-    profil_range_set_free(profile->ranges);
-    profile->ranges = NULL;
+    if (profile->ranges)
+        profil_range_set_retire(profile->ranges);
 }
 
 static void forget_all(bool bare)
@@ -162,12 +163,23 @@ static int turn_on(struct profil_profile *profile, struct range_set *ranges)
     return result;
 }
 
+/* Samples that others have taken of the threads of a sampler are known by their numbers, which
+ * until then must not be forgotten. */
+static void read_all(void)
+{
+    for (struct profil_profile *profile = all; profile; profile = profile->next)
+        profil_engine_read(&profile->engine);
+}
+
 static void turn_off(struct profil_profile *profile)
 {
     bool was_running = profile->engine.running;
     struct profil_stats stats;
 
     profil_engine_stop(&profile->engine);
+    if (profile->engine.ended)
+        read_all();
+    profil_engine_discard(&profile->engine);
     profil_range_set_free(profile->ranges);
     profile->ranges = NULL;
     if (!was_running || !profile->settings.verbose)

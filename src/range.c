@@ -125,15 +125,21 @@ static void free_carries(struct range *range)
 {
     if (range->carries)
         profil_memory_release(range->carries, (size_t)range->buckets * sizeof(bucket_carry));
+    range->carries = NULL;
+}
+
+void profil_range_set_retire(struct range_set *set)
+{
+    free_carries(&set->overflow);
+    for (size_t i = 0; i < set->count; i++)
+        free_carries(&set->entries[i].range);
 }
 
 void profil_range_set_free(struct range_set *set)
 {
     if (!set)
         return;
-    free_carries(&set->overflow);
-    for (size_t i = 0; i < set->count; i++)
-        free_carries(&set->entries[i].range);
+    profil_range_set_retire(set);
     free(set);
 }
 

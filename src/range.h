@@ -30,6 +30,9 @@ int profil_range_set_prepare(struct range_set *set);
 /* The range of a set that is one range and nothing else, else NULL. */
 const struct range *profil_range_set_only(const struct range_set *set);
 
+/* Gives the carries back, but not what malloc() gave. */
+void profil_range_set_retire(struct range_set *set);
+
 void profil_range_set_free(struct range_set *set);
 
 /* The range with the greatest offset <= pc that has a bucket for pc; else the overflow range;

@@ -12,6 +12,7 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 
 /* Sanitizers report through descriptor 2, in whichever table the faulty thread has. */
@@ -38,8 +39,10 @@ struct sampler {
 
     struct service thread;
     struct service keeper;
+    pid_t own[2]; /* the two, as long as they are known to be the library's own */
     sigset_t program_mask;
     _Atomic uint32_t keeper_word; /* enum keeper_word */
+    struct sampler *next;         /* of those that outlive the program's threads */
 };
 
 static size_t drain(struct sampler *sampler)
@@ -94,7 +97,8 @@ static int attach(struct sampler *sampler)
     enum attach_step failed;
     int result;
 
-    profil_own_add(profil_service_tid(&sampler->keeper));
+    sampler->own[1] = profil_service_tid(&sampler->keeper);
+    profil_own_add(sampler->own[1]);
     result =
         profil_attach_open(&sampler->attachment, &sampler->plan.spec, ring_pages(sampler), &failed);
     if (result < 0) {
@@ -292,11 +296,11 @@ static void *run_sampler(void *argument)
     struct sampler *sampler = argument;
 
     prctl(PR_SET_NAME, "profil-sampler");
-    profil_own_add(kernel_gettid());
+    sampler->own[0] = kernel_gettid();
+    profil_own_add(sampler->own[0]);
     sampler->tally.process = getpid();
     if (!serve(sampler))
         leave_to_keeper(sampler);
-    profil_own_remove(kernel_gettid());
     return NULL;
 }
 
@@ -308,10 +312,10 @@ static void *run_keeper(void *argument)
     prctl(PR_SET_NAME, "profil-keeper");
     while ((word = atomic_load(&sampler->keeper_word)) == KEEPER_WAIT)
         kernel_futex_wait(&sampler->keeper_word, KEEPER_WAIT, NULL);
-    profil_own_remove(kernel_gettid());
     if (word == KEEPER_LAST) {
         /* What the program registered with atexit() runs next, on this thread. */
         pthread_join(sampler->self, NULL);
+        profil_own_remove(kernel_gettid());
         pthread_sigmask(SIG_SETMASK, &sampler->program_mask, NULL);
     }
     return NULL;
@@ -362,6 +366,14 @@ static uint64_t random_seed(const struct sampler *sampler)
     return ((uint64_t)now.tv_nsec * 1000003 ^ (uintptr_t)sampler) | 1;
 }
 
+static void disown(struct sampler *sampler)
+{
+    for (int i = 0; i < 2; i++)
+        if (sampler->own[i])
+            profil_own_remove(sampler->own[i]);
+    memset(sampler->own, 0, sizeof(sampler->own));
+}
+
 int profil_sampler_start(struct sampler **sampler, const struct sampler_plan *plan,
                          struct range_set *ranges, enum sampler_step *step)
 {
@@ -382,7 +394,7 @@ int profil_sampler_start(struct sampler **sampler, const struct sampler_plan *pl
     result = start_threads(starting);
     if (result < 0) {
         *step = starting->step;
-        free(starting);
+        profil_sampler_free(starting);
         return result;
     }
     *sampler = starting;
@@ -402,29 +414,43 @@ void profil_sampler_read(struct sampler *sampler, struct sampler_counts *counts)
         *counts = sampler->tally.counts; /* final: all threads had gone */
 }
 
-void profil_sampler_stop(struct sampler *sampler, struct sampler_counts *counts)
+/* All threads of the program had gone. The keeper is on its way out, and may be the one that runs
+ * the exit handlers, of which this call comes: it is not waited for, and what it needs stays. */
+static void leave_to_exit(struct sampler *sampler)
 {
-    if (profil_channel_call(&sampler->channel, COMMAND_STOP) == 0) {
+    static struct sampler *left;
+
+    sampler->next = left;
+    left = sampler;
+}
+
+bool profil_sampler_stop(struct sampler *sampler, struct sampler_counts *counts)
+{
+    bool stopped = profil_channel_call(&sampler->channel, COMMAND_STOP) == 0;
+
+    if (stopped) {
         profil_service_join(&sampler->thread);
         dismiss_keeper(sampler);
-    } else {
-        /* All threads of the program had gone. The keeper is on its way out, and may be the one
-         * that runs the exit handlers, of which this call comes: it is not waited for. */
-        *counts = sampler->tally.counts;
-        return;
     }
     *counts = sampler->tally.counts;
-    free(sampler);
+    if (!stopped)
+        leave_to_exit(sampler);
+    return stopped;
 }
 
 void profil_sampler_forget(struct sampler *sampler, bool bare)
 {
-    profil_own_remove(sampler->channel.sampler);
-    profil_own_remove(profil_service_tid(&sampler->keeper));
+    disown(sampler);
     profil_attach_forget(&sampler->attachment);
     if (!bare) {
         profil_service_forget(&sampler->thread);
         profil_service_forget(&sampler->keeper);
     }
+}
+
+void profil_sampler_free(struct sampler *sampler)
+{
+    if (sampler)
+        disown(sampler);
     free(sampler);
 }

@@ -48,11 +48,16 @@ int profil_sampler_change(struct sampler *sampler, struct range_set *ranges);
 void profil_sampler_read(struct sampler *sampler, struct sampler_counts *counts);
 
 /* When this returns every tick so far is counted, nothing writes any more, and no thread, mapping
- * or event is left. */
-void profil_sampler_stop(struct sampler *sampler, struct sampler_counts *counts);
+ * or event is left. True when the sampler is to be freed, which may wait until what others have
+ * sampled of its threads was read; false when it was the last of the process and stays. */
+bool profil_sampler_stop(struct sampler *sampler, struct sampler_counts *counts);
 
-/* In a forked child, which has the memory of the sampler but not its threads. `bare`: the child was
- * made by the system call alone; the C library there still counts on the threads' stacks. */
+/* In a forked child, which has the memory of the sampler but not its threads: gives back what is
+ * mapped. `bare`: the child was made by the system call alone; the C library there still counts on
+ * the threads' stacks. */
 void profil_sampler_forget(struct sampler *sampler, bool bare);
+
+/* After a stop, or a forget. NULL is allowed. */
+void profil_sampler_free(struct sampler *sampler);
 
 #endif

@@ -480,8 +480,8 @@ Test(handles, a_profile_does_not_count_the_samplers_of_others)
     support_require_perf();
     watching = profile_open((struct profil_options){.period = 100000, .subticks = 1});
     profile_add_rest(watching, &all);
-    profile_start(watching);
     used = support_thread_seconds();
+    profile_start(watching);
     for (int i = 0; i < 5; i++) {
         profil_profile *watched =
             profile_open((struct profil_options){.period = 100000, .subticks = 1});
@@ -490,8 +490,8 @@ Test(handles, a_profile_does_not_count_the_samplers_of_others)
         support_burn_in(&support_hot_first, 0.05);
         profile_close(watched);
     }
-    used = support_thread_seconds() - used;
     profile_stop(watching);
+    used = support_thread_seconds() - used;
     stats = profile_stats(watching);
     profile_close(watching);
     cr_assert_leq(all, used * 10000 * 1.02 + 1, "%ju ticks, %.3f s, %ju of other threads",
@@ -825,14 +825,24 @@ static void expect_act(const char *name, const char *argument, const char *outpu
     cr_expect_str_eq(outcome.output, output, "the output is \"%s\"", outcome.output);
 }
 
+/* Frames that a cancellation unwinds stay marked in the address sanitizer's map of the stack, and
+ * what runs there next is taken for an overflow. */
+static void skip_if_sanitized(void)
+{
+    if (PROCESS_SANITIZED)
+        cr_skip_test("the sanitizer takes cancelled frames for living ones");
+}
+
 Test(handles, a_cancelled_thread_leaves_no_lock_behind)
 {
+    skip_if_sanitized();
     support_require_perf();
     expect_act("cancel_users", "", "");
 }
 
 Test(handles, a_thread_cancelled_asynchronously_leaves_no_lock_behind)
 {
+    skip_if_sanitized();
     support_require_perf();
     expect_act("cancel_users", "asynchronously", "");
 }
@@ -863,11 +873,24 @@ static void complain_unless_stopped(profil_profile *profile, const char *name)
         process_complain("%s is on", name);
 }
 
+static bool fits_between(uint64_t ticks, double least, double most)
+{
+    return (double)ticks >= least * fast_ticks_per_second * 0.85 &&
+           (double)ticks <= most * fast_ticks_per_second * 1.02 + 2;
+}
+
 static bool fits(uint64_t ticks, double seconds)
 {
-    double expected = seconds * fast_ticks_per_second;
+    return fits_between(ticks, seconds, seconds);
+}
 
-    return (double)ticks >= expected * 0.85 && (double)ticks <= expected * 1.02 + 2;
+/* Of all threads, and of whatever else they did than to burn. */
+static double process_seconds(void)
+{
+    struct timespec used;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return (double)used.tv_sec + (double)used.tv_nsec * 1e-9;
 }
 
 /* One is started again, the other closed. */
@@ -898,18 +921,22 @@ static void look_at_both_in_a_child(void *context)
 Test(handles, in_a_forked_child_both_are_stopped_and_may_be_started_or_closed)
 {
     struct outcome outcome;
-    double used;
+    double before, used, all;
 
     support_require_perf();
+    before = process_seconds();
     start_two();
     used = burn(&support_hot_first);
     process_fork(&outcome, look_at_both_in_a_child, NULL);
     used += burn(&support_hot_first);
     profile_close(first_profile);
     profile_close(second_profile);
+    all = process_seconds() - before;
     process_expect(&outcome, process_exited(0));
-    cr_expect(fits(first_ticks, used), "%ju ticks in %.3f s", (uintmax_t)first_ticks, used);
-    cr_expect(fits(second_ticks, used), "%ju ticks in %.3f s", (uintmax_t)second_ticks, used);
+    cr_expect(fits_between(first_ticks, used, all), "%ju ticks in %.3f to %.3f s",
+              (uintmax_t)first_ticks, used, all);
+    cr_expect(fits_between(second_ticks, used, all), "%ju ticks in %.3f to %.3f s",
+              (uintmax_t)second_ticks, used, all);
 }
 
 static void say_that_it_ran(void)
@@ -941,11 +968,13 @@ static void *burn_and_leave(void *unused)
 
 static void stop_both_and_look(void)
 {
+    double used = process_seconds();
+
     if (profil_stop(first_profile) != 0 || profil_close(second_profile) != 0)
         process_complain("stop: %s", strerror(errno));
-    if (!fits(first_ticks, 0.1) || !fits(second_ticks, 0.1))
-        process_complain("%ju and %ju ticks in 0.1 s", (uintmax_t)first_ticks,
-                         (uintmax_t)second_ticks);
+    if (!fits_between(first_ticks, 0.1, used) || !fits_between(second_ticks, 0.1, used))
+        process_complain("%ju and %ju ticks in 0.1 to %.3f s", (uintmax_t)first_ticks,
+                         (uintmax_t)second_ticks, used);
     say_that_it_ran();
 }
 

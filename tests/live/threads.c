@@ -77,7 +77,7 @@ Test(threads, four_hundred_threads_that_start_after_the_call_are_sampled)
     unsigned long expected;
     double start;
 
-    /* What is expected below is whole ticks of each thread; short ones would bring finer samples. */
+    /* What is expected below is whole ticks of each thread; short ones would bring finer ones. */
     cr_assert_eq(setenv("PROFIL_SUBTICKS", "1", 1), 0);
     support_require_perf();
     start = support_thread_seconds();
