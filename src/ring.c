@@ -48,14 +48,20 @@ void profil_ring_unmap(struct ring *ring)
     ring->page = NULL;
 }
 
-/* `bytes` bytes from position `from`, which may go round the end. */
-static void copy_out(const struct ring *ring, uint64_t from, void *to, size_t bytes)
+/* The record at the tail, in place, or where it wraps a copy of what is looked into. A record
+ * starts on a multiple of eight, so its header never wraps. */
+static const union record *record_at(const struct ring *ring, union record *copy)
 {
-    size_t offset = (size_t)from & (ring->size - 1);
-    size_t first = ring->size - offset < bytes ? ring->size - offset : bytes;
+    size_t offset = (size_t)ring->tail & (ring->size - 1);
+    const union record *record = (const void *)(ring->data + offset);
+    size_t bytes = record->header.size < sizeof(*copy) ? record->header.size : sizeof(*copy);
+    size_t before = ring->size - offset;
 
-    memcpy(to, ring->data + offset, first);
-    memcpy((unsigned char *)to + first, ring->data, bytes - first);
+    if (bytes <= before)
+        return record;
+    memcpy(copy, record, before);
+    memcpy((unsigned char *)copy + before, ring->data, bytes - before);
+    return copy;
 }
 
 /* The fields come in the order of the bits in sample_type, as perf_event_open(2) lists them. */
@@ -118,19 +124,16 @@ size_t profil_ring_drain(struct ring *ring, const struct ring_reader *reader)
     if (head - ring->tail > ring->size)
         ring->corrupt = true;
     while (!ring->corrupt && head != ring->tail) {
-        union record record;
-        uint64_t left = head - ring->tail;
-        size_t size;
+        union record copy;
+        const union record *record = record_at(ring, &copy);
+        size_t size = record->header.size;
 
-        /* A record starts on a multiple of eight, so its header never wraps. */
-        copy_out(ring, ring->tail, &record.header, sizeof(record.header));
-        size = record.header.size;
-        if (size < sizeof(record.header) || size % sizeof(record.words[0]) || size > left) {
+        if (size < sizeof(record->header) || size % sizeof(record->words[0]) ||
+            size > head - ring->tail) {
             ring->corrupt = true;
             break;
         }
-        copy_out(ring, ring->tail, &record, size < sizeof(record) ? size : sizeof(record));
-        dispatch(&record, ring, reader);
+        dispatch(record, ring, reader);
         ring->tail += size;
         count++;
     }
