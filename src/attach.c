@@ -13,7 +13,7 @@
 struct ring_watch {
     struct ring ring;
     int cpu;
-    int owner_fd;   /* the event over which the ring is mapped, or -1 */
+    int owner_fd;   /* the event over which the ring is mapped, which writes nothing; or -1 */
     size_t watched; /* index of an event; event_count: none is left */
 };
 
@@ -53,12 +53,19 @@ static int prepare_rings(struct attachment *attachment)
     return result;
 }
 
-/* Opens one event; the soft limit of descriptors is the program's business, and may be small, but
- * the table is this thread's own: the limit is lifted while the event gets its number. */
+enum { FOR_RING = 0 };
+
+static int try_event(struct event_spec *spec, pid_t tid, int cpu)
+{
+    return tid == FOR_RING ? profil_event_open_ring(spec, cpu) : profil_event_open(spec, tid, cpu);
+}
+
+/* The soft limit of descriptors is the program's business, and may be small, but the table is this
+ * thread's own: the limit is lifted while the event gets its number. */
 static int open_event(struct event_spec *spec, pid_t tid, int cpu)
 {
     struct rlimit before, lifted;
-    int fd = profil_event_open(spec, tid, cpu);
+    int fd = try_event(spec, tid, cpu);
 
     if (fd != -EMFILE || getrlimit(RLIMIT_NOFILE, &before) < 0 ||
         before.rlim_cur == before.rlim_max)
@@ -66,24 +73,32 @@ static int open_event(struct event_spec *spec, pid_t tid, int cpu)
     lifted = (struct rlimit){.rlim_cur = before.rlim_max, .rlim_max = before.rlim_max};
     if (setrlimit(RLIMIT_NOFILE, &lifted) < 0)
         return fd;
-    fd = profil_event_open(spec, tid, cpu);
+    fd = try_event(spec, tid, cpu);
     setrlimit(RLIMIT_NOFILE, &before);
     return fd;
 }
 
-/* Lets the event write to its CPU's ring, which the first one brings with it. */
+/* Once an event of the CPU is open: what its samples consist of is then settled. */
+static int map_ring(struct attachment *attachment, struct ring_watch *watch)
+{
+    attachment->step = ATTACH_EVENT;
+    watch->owner_fd = open_event(&attachment->spec, FOR_RING, watch->cpu);
+    if (watch->owner_fd < 0)
+        return watch->owner_fd;
+    attachment->step = ATTACH_RING;
+    return profil_ring_map(&watch->ring, watch->owner_fd, attachment->ring_pages,
+                           &attachment->spec.attr);
+}
+
+/* Lets the event write to its CPU's ring. */
 static int join_ring(struct attachment *attachment, struct ring_watch *watch, int fd)
 {
-    int result;
+    int result = watch->ring.page ? 0 : map_ring(attachment, watch);
 
+    if (result < 0)
+        return result;
     attachment->step = ATTACH_CONTROL;
-    if (watch->owner_fd >= 0)
-        return (int)kernel_result(ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, watch->owner_fd));
-    attachment->step = ATTACH_RING;
-    result = profil_ring_map(&watch->ring, fd, attachment->ring_pages, &attachment->spec.attr);
-    if (result == 0)
-        watch->owner_fd = fd;
-    return result;
+    return (int)kernel_result(ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, watch->owner_fd));
 }
 
 static int add_event(struct attachment *attachment, pid_t tid, unsigned int ring)
@@ -105,10 +120,6 @@ static int add_event(struct attachment *attachment, pid_t tid, unsigned int ring
         result = (int)kernel_result(ioctl(event.fd, PERF_EVENT_IOC_ID, &event.id));
     }
     if (result < 0) {
-        if (watch->owner_fd == event.fd) {
-            profil_ring_unmap(&watch->ring);
-            watch->owner_fd = -1;
-        }
         close(event.fd);
         return result;
     }
@@ -198,8 +209,11 @@ void profil_attach_disable(struct attachment *attachment)
 
 void profil_attach_close(struct attachment *attachment)
 {
-    for (unsigned int ring = 0; ring < attachment->ring_count; ring++)
+    for (unsigned int ring = 0; ring < attachment->ring_count; ring++) {
         profil_ring_unmap(&rings(attachment)[ring].ring);
+        if (rings(attachment)[ring].owner_fd >= 0)
+            close(rings(attachment)[ring].owner_fd);
+    }
     for (size_t i = 0; i < attachment->event_count; i++)
         close(events(attachment)[i].fd);
     profil_attach_forget(attachment);

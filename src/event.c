@@ -59,9 +59,6 @@ void profil_event_describe(struct event_spec *spec, const struct event_source *s
 void profil_event_watch_threads(struct event_spec *spec)
 {
     spec->attr.task = 1;
-    /* In bytes: records other than samples count only so. */
-    spec->attr.watermark = 1;
-    spec->attr.wakeup_watermark = 1;
 }
 
 bool profil_event_is_clock(const struct event_spec *spec)
@@ -113,4 +110,24 @@ int profil_event_open(struct event_spec *spec, pid_t tid, int cpu)
     if (fd >= 0)
         spec->settled = true;
     return fd;
+}
+
+/* Births and ends of threads are no samples, and wake nobody each by itself: that would make them
+ * dear. So many bytes of them do, which is four threads. */
+enum { WATCH_WAKEUP_BYTES = 256 };
+
+/* A ring takes its watermark, in bytes of whatever records, from the event that it is mapped over;
+ * beside it, samples wake the reader as their own events say. 0: half the ring. */
+int profil_event_open_ring(const struct event_spec *spec, int cpu)
+{
+    struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
+                                   .size = sizeof(attr),
+                                   .config = PERF_COUNT_SW_DUMMY,
+                                   .disabled = 1,
+                                   .exclude_kernel = 1,
+                                   .exclude_hv = 1,
+                                   .watermark = 1,
+                                   .wakeup_watermark = spec->attr.task ? WATCH_WAKEUP_BYTES : 0};
+
+    return kernel_perf_event_open(&attr, 0, cpu);
 }

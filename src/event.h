@@ -34,7 +34,7 @@ extern const struct event_source profil_event_task_clock;
 void profil_event_describe(struct event_spec *spec, const struct event_source *source,
                            uint64_t period, uint32_t wakeup, enum event_kernel kernel);
 
-/* Also has births and ends of threads recorded, and a reader woken at every record. */
+/* Also has births and ends of threads recorded. */
 void profil_event_watch_threads(struct event_spec *spec);
 
 /* Whether the event measures CPU time. */
@@ -47,5 +47,9 @@ bool profil_event_samples_kernel(const struct event_spec *spec);
  * kernel permits. The descriptor, or -errno: -ESRCH for a thread that has gone, -ENODEV for a CPU
  * that is offline. */
 int profil_event_open(struct event_spec *spec, pid_t tid, int cpu);
+
+/* Opens an event of the calling thread that never counts, to map a ring over to which events of the
+ * spec write. The descriptor, or -errno. */
+int profil_event_open_ring(const struct event_spec *spec, int cpu);
 
 #endif

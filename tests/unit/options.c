@@ -484,14 +484,13 @@ Test(options, a_faster_clock_has_no_smaller_ring)
     cr_expect_eq(before, 512 << 10);
 }
 
-/* Where threads are watched, at their births and ends too: then it is by the first byte. */
 Test(options, the_sampler_is_woken_once_for_a_tick_of_the_clock)
 {
     struct plan plan = plan_of((struct settings){0});
 
     cr_expect(plan.sampler.spec.attr.task);
-    cr_expect(plan.sampler.spec.attr.watermark);
-    cr_expect_eq(plan.sampler.spec.attr.wakeup_watermark, 1);
+    cr_expect_not(plan.sampler.spec.attr.watermark);
+    cr_expect_eq(plan.sampler.spec.attr.wakeup_events, 1);
     cr_expect_not(plan.sampler.fine_spec.attr.task);
     cr_expect_not(plan.sampler.fine_spec.attr.watermark);
     cr_expect_eq(plan.sampler.fine_spec.attr.wakeup_events, 10);
