@@ -97,8 +97,6 @@ static int attach(struct sampler *sampler)
     enum attach_step failed;
     int result;
 
-    sampler->own[1] = profil_service_tid(&sampler->keeper);
-    profil_own_add(sampler->own[1]);
     result =
         profil_attach_open(&sampler->attachment, &sampler->plan.spec, ring_pages(sampler), &failed);
     if (result < 0) {
@@ -116,8 +114,13 @@ static int attach(struct sampler *sampler)
 
 static int start(struct sampler *sampler)
 {
+    pid_t keeper = profil_service_tid(&sampler->keeper);
     int result;
 
+    if (keeper < 0)
+        return -ECANCELED;
+    sampler->own[1] = keeper;
+    profil_own_add(keeper);
     sampler->step = SAMPLER_TABLE;
     result = profil_table_leave(FIRST_CLOSED_DESCRIPTOR);
     if (result < 0)
@@ -333,28 +336,35 @@ static int start_keeper(struct sampler *sampler)
     return result;
 }
 
-static void dismiss_keeper(struct sampler *sampler)
+/* The keeper is last: in an exit handler after the last thread of the program, the end of these two
+ * is an exit() of its own, which in the sampler's table could flush nothing. */
+static void join_threads(struct sampler *sampler)
 {
+    profil_service_join(&sampler->thread);
     atomic_store(&sampler->keeper_word, KEEPER_LEAVE);
     kernel_futex_wake(&sampler->keeper_word);
     profil_service_join(&sampler->keeper);
 }
 
+/* The sampler comes to life while the keeper is created, and waits for it. */
 static int start_threads(struct sampler *sampler)
 {
-    int result = start_keeper(sampler);
+    int result =
+        profil_service_start(&sampler->thread, profil_service_small_stack, run_sampler, sampler);
 
     if (result < 0)
         return result;
-    result =
-        profil_service_start(&sampler->thread, profil_service_small_stack, run_sampler, sampler);
-    if (result == 0) {
-        result = profil_channel_await_start(&sampler->channel);
-        if (result == 0)
-            return 0;
+    result = start_keeper(sampler);
+    if (result < 0) {
+        profil_service_give_up(&sampler->keeper);
+        profil_channel_await_start(&sampler->channel);
         profil_service_join(&sampler->thread);
+        sampler->step = SAMPLER_THREAD;
+        return result;
     }
-    dismiss_keeper(sampler);
+    result = profil_channel_await_start(&sampler->channel);
+    if (result < 0)
+        join_threads(sampler);
     return result;
 }
 
@@ -428,10 +438,8 @@ bool profil_sampler_stop(struct sampler *sampler, struct sampler_counts *counts)
 {
     bool stopped = profil_channel_call(&sampler->channel, COMMAND_STOP) == 0;
 
-    if (stopped) {
-        profil_service_join(&sampler->thread);
-        dismiss_keeper(sampler);
-    }
+    if (stopped)
+        join_threads(sampler);
     *counts = sampler->tally.counts;
     if (!stopped)
         leave_to_exit(sampler);

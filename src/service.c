@@ -97,7 +97,8 @@ int profil_service_start(struct service *service, size_t stack, void *(*run)(voi
     sigset_t all, before;
     int error;
 
-    *service = (struct service){.run = run, .argument = argument};
+    service->run = run;
+    service->argument = argument;
     /* The new thread inherits the mask. It is set through the C library, which leaves out the
      * signal by which setuid(2) reaches every thread. */
     sigfillset(&all);
@@ -108,6 +109,12 @@ int profil_service_start(struct service *service, size_t stack, void *(*run)(voi
     } while (error == EINVAL && bytes <= largest_stack);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return -error;
+}
+
+void profil_service_give_up(struct service *service)
+{
+    atomic_store(&service->tid, (uint32_t)-1);
+    kernel_futex_wake(&service->tid);
 }
 
 pid_t profil_service_tid(struct service *service)

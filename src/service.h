@@ -10,7 +10,7 @@
 
 struct service {
     pthread_t thread;
-    _Atomic uint32_t tid; /* 0 until the thread runs */
+    _Atomic uint32_t tid; /* 0 until the thread runs; -1: it never will */
     void *(*run)(void *argument);
     void *argument;
     void *stack; /* with its guard page */
@@ -23,11 +23,15 @@ extern const size_t profil_service_small_stack;
 /* As much as the program gives its own threads. */
 size_t profil_service_default_stack(void);
 
-/* 0 or -errno (EAGAIN, ENOMEM). The service must stay where it is until it is joined. */
+/* 0 or -errno (EAGAIN, ENOMEM). The service, zero before, must stay where it is until it is joined.
+ */
 int profil_service_start(struct service *service, size_t stack, void *(*run)(void *),
                          void *argument);
 
-/* The thread id, once the thread has begun; waits for that. */
+/* Tells whoever waits for the thread that there will be none. */
+void profil_service_give_up(struct service *service);
+
+/* The thread id, once the thread has begun; waits for that. -1: there will be none. */
 pid_t profil_service_tid(struct service *service);
 
 /* On return the thread is gone in the kernel's eyes too. */
