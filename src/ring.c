@@ -48,14 +48,24 @@ void profil_ring_unmap(struct ring *ring)
     ring->page = NULL;
 }
 
-/* The record at the tail, in place, or where it wraps a copy of what is looked into. A record
- * starts on a multiple of eight, so its header never wraps. */
-static const union record *record_at(const struct ring *ring, union record *copy)
+/* A record starts on a multiple of eight, so its header never wraps. */
+static const union record *record_at(const struct ring *ring)
 {
-    size_t offset = (size_t)ring->tail & (ring->size - 1);
-    const union record *record = (const void *)(ring->data + offset);
+    return (const void *)(ring->data + ((size_t)ring->tail & (ring->size - 1)));
+}
+
+static bool is_possible(const struct perf_event_header *header, uint64_t left)
+{
+    return header->size >= sizeof(*header) && header->size % sizeof(uint64_t) == 0 &&
+           header->size <= left;
+}
+
+/* The record itself, or where it wraps a copy of what is looked into. */
+static const union record *unwrap(const struct ring *ring, const union record *record,
+                                  union record *copy)
+{
     size_t bytes = record->header.size < sizeof(*copy) ? record->header.size : sizeof(*copy);
-    size_t before = ring->size - offset;
+    size_t before = (size_t)(ring->data + ring->size - (const unsigned char *)record);
 
     if (bytes <= before)
         return record;
@@ -124,17 +134,15 @@ size_t profil_ring_drain(struct ring *ring, const struct ring_reader *reader)
     if (head - ring->tail > ring->size)
         ring->corrupt = true;
     while (!ring->corrupt && head != ring->tail) {
+        const union record *record = record_at(ring);
         union record copy;
-        const union record *record = record_at(ring, &copy);
-        size_t size = record->header.size;
 
-        if (size < sizeof(record->header) || size % sizeof(record->words[0]) ||
-            size > head - ring->tail) {
+        if (!is_possible(&record->header, head - ring->tail)) {
             ring->corrupt = true;
             break;
         }
-        dispatch(record, ring, reader);
-        ring->tail += size;
+        dispatch(unwrap(ring, record, &copy), ring, reader);
+        ring->tail += record->header.size;
         count++;
     }
     kernel_ring_release(ring->page, ring->tail);
