@@ -8,7 +8,8 @@
 
 const bool backend_sees_all_threads = true;
 
-enum { RING_PAGES = 1024, NEVER = 1 << 30 };
+/* Powers of two: room for 20 s of a busy CPU at 10 ms, and for 6 s at 100 us. */
+enum { RING_PAGES = 32, FINE_RING_PAGES = 1024, NEVER = 1 << 30 };
 
 static struct attachment attachment;
 static struct counts sum;
@@ -24,7 +25,9 @@ int backend_start(uint64_t period, enum scope scope)
     (void)scope;
     profil_event_describe(&spec, &profil_event_task_clock, period,
                           getenv("BENCH_BARE_WAKEUPS") ? often : NEVER, EVENT_KERNEL_IF_PERMITTED);
-    result = profil_attach_open(&attachment, &spec, RING_PAGES, &failed);
+    result =
+        profil_attach_open(&attachment, &spec,
+                           period < EVENT_TICK_NANOSECONDS ? FINE_RING_PAGES : RING_PAGES, &failed);
     return result < 0 ? result : profil_attach_enable(&attachment);
 }
 

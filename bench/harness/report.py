@@ -1,0 +1,216 @@
+"""Tables for the terminal and for doc/benchmarks.md, and the CSV files."""
+
+import csv
+
+from .candidates import CANDIDATES
+from .measures import RATES
+from .targets import gap_cost, startstop_fit, work_cost
+
+TITLES = {"accuracy": "Accuracy", "manners": "What the program notices", "cost": "Cost",
+          "loss": "Loss"}
+
+
+def number(value):
+    if value is None:
+        return "-"
+    if value == 0:
+        return "0"
+    size = abs(value)
+    if size >= 1e5:
+        return f"{value:.3g}"
+    if size >= 100:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if size >= 10 else f"{value:.4g}"
+
+
+def cell(results, measure, name, figure):
+    triple = results.quartiles(measure.name, name, figure)
+    if triple is None:
+        return "no" if results.problem(measure.name, name) else "-"
+    low, middle, high = triple
+    if low == high:
+        return number(middle)
+    return f"{number(middle)} ({number(low)}..{number(high)})"
+
+
+def rows(results, section):
+    """The names of the columns, and the cells of each row."""
+    measures = [measure for measure in results.measures if measure.section == section]
+    present = {name for measure in measures for name in measure.candidates}
+    names = [candidate.name for candidate in CANDIDATES if candidate.name in present]
+    body = []
+    for measure in measures:
+        for figure, title, unit in measure.figures:
+            label = f"{measure.name}: {title}" + (f", {unit}" if unit else "")
+            body.append([label] + [cell(results, measure, name, figure)
+                                   if name in measure.candidates else ""
+                                   for name in names])
+    return ["", *names], body
+
+
+def cost_rows(results):
+    """ns per sample: program + profiler's own, by gaps; in all, by fixed work."""
+    names = ("libprofil", "signal", "bare", "glibc", "gperftools")
+    body = []
+    for rate in RATES:
+        gaps = [gap_cost(results, rate, name) for name in names]
+        if any(gaps):
+            body.append([f"{rate} Hz: taken from the program + own, ns"] +
+                        [f"{number(pair[0])} + {number(pair[1])}" if pair else "-"
+                         for pair in gaps])
+        work = [work_cost(results, rate, name) for name in names]
+        if any(work):
+            body.append([f"{rate} Hz: by fixed work, in all, ns"] +
+                        [number(value) for value in work])
+    return ["cost per sample", *names], body
+
+
+def startstop_rows(results, cpus):
+    names = ("libprofil", "glibc", "gperftools", "bare")
+    body = []
+    for call in ("start", "stop"):
+        fits = [startstop_fit(results, name, f"{call}_us", cpus) for name in names]
+        if any(fit[0] is not None for fit in fits):
+            body.append([f"{call}: fixed + for each thread and CPU, us"] +
+                        [f"{number(fit[0])} + {number(fit[1])}" if fit[0] is not None else "-"
+                         for fit in fits])
+    return ["start and stop", *names], body
+
+
+def drain_rows(figures):
+    if not figures:
+        return ["", ""], []
+    return ["drain loop", ""], [
+        ["ns per record (quartiles)", f"{number(figures.get('ns_per_record'))} "
+         f"({number(figures.get('ns_per_record_q1'))}..{number(figures.get('ns_per_record_q3'))})"],
+        ["instructions per record", number(figures["instructions"])],
+        ["functions in it, atomic read-modify-writes in these",
+         f"{figures['functions']}, {len(figures['atomic'])}"],
+        ["makes system calls", "yes" if figures["system_calls"] else "no"]]
+
+
+def target_rows(targets):
+    return ["target", "limit", "measured", ""], [
+        [target.text, target.limit, number(target.figure), target.verdict()]
+        for target in targets]
+
+
+def problems(results):
+    """Why there is no figure: one line for each measure and candidate."""
+    lines = {}
+    for measure in results.measures:
+        for name in measure.candidates:
+            problem = results.problem(measure.name, name)
+            if problem:
+                lines.setdefault((name, problem), []).append(measure.name)
+    return [f"{name}: {problem} ({', '.join(measures) if len(measures) < 4 else 'all such rows'})"
+            for (name, problem), measures in lines.items()]
+
+
+def terminal(head, body):
+    if not body:
+        return ""
+    widths = [max(len(str(row[column])) for row in [head, *body]) for column in range(len(head))]
+    return "\n".join("  ".join(str(value).ljust(width) for value, width in zip(row, widths)).rstrip()
+                     for row in [head, *body]) + "\n"
+
+
+def markdown(head, body):
+    if not body:
+        return ""
+    escaped = [[str(value).replace("|", "\\|") for value in row] for row in [head, *body]]
+    lines = ["| " + " | ".join(row) + " |" for row in escaped]
+    lines.insert(1, "|" + "---|" * len(head))
+    return "\n".join(lines) + "\n"
+
+
+def tables(results, drain_figures, targets, cpus):
+    """(title, head, body) of each table."""
+    yield ("Targets", *target_rows(targets))
+    for section in ("accuracy", "manners"):
+        yield (TITLES[section], *rows(results, section))
+    yield ("Cost per sample", *cost_rows(results))
+    yield ("Start and stop", *startstop_rows(results, cpus))
+    yield ("The drain loop", *drain_rows(drain_figures))
+    yield ("Cost, as measured", *rows(results, "cost"))
+    yield (TITLES["loss"], *rows(results, "loss"))
+
+
+def write_csv(results, drain_figures, path):
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["section", "measure", "figure", "unit", "candidate", "rounds",
+                         "first quartile", "median", "third quartile", "problem"])
+        for measure in results.measures:
+            for name in measure.candidates:
+                for figure, title, unit in measure.figures:
+                    values = results.values(measure.name, name, figure)
+                    triple = results.quartiles(measure.name, name, figure) or ("", "", "")
+                    writer.writerow([measure.section, measure.name, title, unit, name, len(values),
+                                     *(f"{value:.6g}" if value != "" else "" for value in triple),
+                                     results.problem(measure.name, name) or ""])
+        for name in ("ns_per_record", "instructions"):
+            if drain_figures and drain_figures.get(name) is not None:
+                writer.writerow(["drain", "drain loop", name, "", "libprofil", 1, "",
+                                 f"{drain_figures[name]:.6g}", "", ""])
+
+
+ABOUT = """# Benchmarks
+
+libprofil beside what else can be had, in one run on one machine. `bench/run` makes this page, the
+plots and the CSV files anew:
+
+    bench/run                   # all of it; see bench/run --help for how long
+    bench/run --short           # in a minute, to the terminal only
+    bench/run --with-loss       # also periods of 10 us; can make a small virtual machine hang
+
+Each cell is the median of the rounds, with the quartiles in brackets. In each round the candidates
+run one after the other in another order, each in a process of its own. "no" stands for a figure that
+cannot be had, with the reason under the table; "-" for one that makes no sense there. Only CPU time
+is counted against CPU time; the times of start, stop and pthread_create are by the wall clock.
+
+"""
+
+NOTES = """## What the rows mean
+
+- **Ticks per 10 ms**: the ticks, or samples, times 10 ms, over the CPU time of the program's threads
+  by their own clocks. 1 is right.
+- **Skew**: equal threads, a function each; how far the most and the least ticks are apart, over the
+  mean. With 100 ticks each, one tick more or less is 1 %.
+- **Error of a known mix**: five functions of 50, 30, 15, 4 and 1 % of the time take turns in slices
+  of at most a millisecond, timed by the thread's clock. Half the sum of the differences between
+  shares of ticks and shares of time, over what a perfect sampler of 10 ms has on average by chance
+  alone (multinomial, simulated on the same truth). Its target is compared with the mean.
+- **System time**: a program that does nothing but read /dev/zero.
+- **closefrom**: all descriptors from 3 up are closed while the profile is on; ticks must go on
+  coming, and stop must not close descriptors that the program has opened since (2 are left of 2).
+- **Taken from the program**: a thread on one CPU looks at the clock without pause, and what goes
+  missing in gaps of 0.5 to 300 us is counted; the gaps without a profiler are taken off. **Own** is
+  the CPU time of the profiler's threads, which begin on the other CPU. **By fixed work**: two
+  threads do a fixed amount of work, and the CPU time of the whole process without a profiler is
+  taken off.
+- **Start and stop**: a line through the medians at 1 to 5000 threads.
+- **glibc** ticks come with the kernel's timer tick; **gperftools** and **glibc** go no faster than
+  it.
+"""
+
+
+def write_page(path, machine, results, drain_figures, targets, cpus, plots):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(ABOUT)
+        file.write("## Machine\n\n" + markdown(["", ""], machine) + "\n")
+        file.write("## Candidates\n\n" + markdown(
+            ["name", "what it is"],
+            [[candidate.name, candidate.description] for candidate in CANDIDATES]) + "\n")
+        for title, head, body in tables(results, drain_figures, targets, cpus):
+            if not body:
+                continue
+            file.write(f"## {title}\n\n" + markdown(head, body) + "\n")
+        reasons = problems(results)
+        if reasons:
+            file.write("## Why there is no figure\n\n" + "".join(f"- {line}\n" for line in reasons)
+                       + "\n")
+        if plots:
+            file.write("## Plots\n\n" + "".join(
+                f"![{title}](benchmarks/{name}.svg)\n\n" for name, title in plots))
+        file.write(NOTES)

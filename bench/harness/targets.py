@@ -1,0 +1,171 @@
+"""What is aimed at, and how far the figures are from it."""
+
+from dataclasses import dataclass
+
+from .figures import line
+from .measures import RATES, STARTSTOP, THREADS
+
+
+@dataclass
+class Target:
+    text: str
+    figure: float  # None: not measured
+    limit: str
+    met: bool
+    exact: bool = False  # no noise can explain a miss
+
+    def verdict(self):
+        return "not measured" if self.figure is None else "met" if self.met else "missed"
+
+
+def at_most(text, figure, limit, unit="", exact=False):
+    return Target(text, figure, f"<= {limit:g} {unit}".strip(),
+                  figure is not None and figure <= limit, exact)
+
+
+def at_least(text, figure, limit, exact=False):
+    return Target(text, figure, f">= {limit:g}", figure is not None and figure >= limit, exact)
+
+
+def within(text, figure, low, high, exact=False):
+    return Target(text, figure, f"{low:g} .. {high:g}",
+                  figure is not None and low <= figure <= high, exact)
+
+
+def gap_cost(results, rate, name):
+    """ns per sample: taken from the program beyond what is taken without a profiler, and used by
+    the profiler's own threads. None if nothing was sampled, or not at this rate."""
+    measure = f"gaps at {rate} Hz"
+    base = results.median(measure, "none", "gap_ns_per_cpu_second")
+    costs = []
+    for figures in results.rounds.get((measure, name), []):
+        if figures.get("ticks", 0) == 0 or base is None:
+            continue
+        seconds = figures["cpu_ns"] / 1e9
+        if figures["ticks"] < 0.8 * rate * seconds:
+            return None
+        costs.append(((figures["gap_ns_per_cpu_second"] - base) * seconds / figures["ticks"],
+                      figures["own_ns_per_cpu_second"] * seconds / figures["ticks"]))
+    if not costs:
+        return None
+    costs.sort(key=sum)
+    return costs[len(costs) // 2]
+
+
+def work_cost(results, rate, name):
+    """ns per sample, of the whole process, by the CPU time of a fixed amount of work."""
+    measure = f"fixed work at {rate} Hz"
+    base = results.median(measure, "none", "cpu_ns")
+    used = results.median(measure, name, "cpu_ns")
+    samples = results.median(measure, name, "ticks")
+    return (used - base) / samples if base and used and samples else None
+
+
+def ratio(left, right):
+    return left / right if left is not None and right else None
+
+
+def accuracy(results):
+    for name in ("libprofil", "libprofil/10"):
+        for threads in THREADS:
+            row = f"{threads} thread{'s' * (threads > 1)} of 1 s"
+            yield within(f"ticks per 10 ms, {row}, {name}", results.median(row, name, "ratio"),
+                         0.99, 1.01)
+    for row in ("error of a known mix, 1 thread", "error of a known mix, 4 threads"):
+        for name in ("libprofil", "libprofil/10"):
+            yield at_most(f"{row}, {name}", results.mean(row, name, "error"), 1.1)
+
+
+def cost(results):
+    for rate in RATES:
+        if rate == 100:
+            continue
+        own, signal, bare = (gap_cost(results, rate, name) and sum(gap_cost(results, rate, name))
+                             for name in ("libprofil", "signal", "bare"))
+        yield at_most(f"cost per sample at {rate} Hz, of a signal's", ratio(own, signal), 0.7)
+        yield at_most(f"cost per sample at {rate} Hz, of the bare event's", ratio(own, bare), 1.15)
+        own, signal, bare = (work_cost(results, rate, name)
+                             for name in ("libprofil", "signal", "bare"))
+        yield at_most(f"the same by fixed work at {rate} Hz, signal", ratio(own, signal), 0.7)
+        yield at_most(f"the same by fixed work at {rate} Hz, bare event", ratio(own, bare), 1.15)
+
+
+def drain(figures):
+    if not figures:
+        return
+    yield at_most("drain, ns per record", figures.get("ns_per_record"), 40)
+    yield at_most("drain, atomic read-modify-writes in its functions", len(figures["atomic"]), 0,
+                  exact=True)
+    yield at_most("drain, ends by a system call", int(figures["system_calls"]), 0, exact=True)
+
+
+def startstop_fit(results, name, figure, cpus):
+    """Fixed part in us, and us for each thread and CPU."""
+    points = [(threads * cpus, results.median(f"start and stop, {threads} thread{'s' * (threads > 1)}",
+                                              name, figure)) for threads in STARTSTOP]
+    points = [(x, y) for x, y in points if y]
+    return line(*zip(*points)) if len(points) > 2 else (None, None)
+
+
+def start_and_stop(results, cpus):
+    for call in ("start", "stop"):
+        fixed, each = startstop_fit(results, "libprofil", f"{call}_us", cpus)
+        yield at_most(f"{call}, us for each thread and CPU", each, 20, "us")
+        yield at_most(f"{call}, fixed part", fixed, 500, "us")
+    row = "pthread_create and join"
+    yield at_most(f"{row}, of the time without",
+                  ratio(results.median(row, "libprofil", "create_us"),
+                        results.median(row, "none", "create_us")), 1.3)
+
+
+def manners(results):
+    name = "libprofil"
+    values = results.values("sleeps beside busy threads", name, "eintr")
+    yield at_most("EINTR", max(values, default=None), 0, exact=True)
+    for word in ("exec", "fork", "closefrom"):
+        values = results.values(word, name, "alive")
+        yield at_least(f"survives {word}", min(values, default=0.0), 1, exact=True)
+    values = results.values("closefrom", name, "lowest_descriptor")
+    yield at_most("lowest free descriptor while on", max(values, default=None), 3, exact=True)
+    values = results.values("closefrom", name, "descriptors_left")
+    yield at_least("descriptors of the program left after stop", min(values, default=None), 2,
+                   exact=True)
+    yield at_most("wake-ups, idle, in all", results.median("wake-ups, idle", name, "wakeups"), 0)
+    yield at_most("wake-ups, busy",
+                  results.median("wake-ups, busy", name, "wakeups_per_second"), 110, "1/s")
+    rings = results.median("memory", name, "rings_kib")
+    count = results.median("memory", name, "rings")
+    # The control page comes with each ring, and is not of its data.
+    yield at_most("ring, KiB for each CPU, with its control page", ratio(rings, count), 68,
+                  "KiB", exact=True)
+    yield at_most("sampler's stack", results.median("memory", name, "smallest_stack_kib"), 64,
+                  "KiB")
+
+
+def sanity(results):
+    """Bounds so wide that no machine's noise is an excuse."""
+    lost = [value for measure in results.measures if measure.section == "accuracy"
+            for name in ("libprofil", "libprofil/10")
+            for value in results.values(measure.name, name, "lost")]
+    if lost:
+        yield at_most("samples lost at 10 ms", max(lost), 0, exact=True)
+    for threads in THREADS:
+        row = f"{threads} thread{'s' * (threads > 1)} of 1 s"
+        figure = results.median(row, "libprofil", "ratio")
+        if figure is not None:
+            yield within(f"ticks per 10 ms, {row}, wide bounds", figure, 0.85, 1.1, exact=True)
+    figure = results.median("wake-ups, idle", "libprofil", "wakeups")
+    if figure is not None:
+        yield at_most("wake-ups, idle, in all, wide bounds", figure, 2, exact=True)
+
+
+def loss(results):
+    for measure in results.measures:
+        if measure.section == "loss":
+            yield at_most(f"lost samples, {measure.name}",
+                          results.median(measure.name, "libprofil", "lost"), 0)
+
+
+def all_targets(results, drain_figures, cpus):
+    return [*accuracy(results), *cost(results), *drain(drain_figures),
+            *start_and_stop(results, cpus), *manners(results), *loss(results), *sanity(results)]
