@@ -141,12 +141,12 @@ enum profil_engine {
 enum profil_system {
     PROFIL_SYSTEM_AUTO, /* charged to the user PC that entered the kernel, where the kernel permits
                          * (CAP_PERFMON, or kernel.perf_event_paranoid <= 1), else not sampled */
-    PROFIL_SYSTEM_CHARGE, /* charged, or fail with EACCES */
+    PROFIL_SYSTEM_CHARGE, /* charged, or fail with EACCES; never by the C library's profil() */
     PROFIL_SYSTEM_USER    /* not sampled */
 };
 
 /* What to do when ITIMER_PROF is armed, or SIGPROF has a handler, at the start: another profiler is
- * at work, and the two would share a bed only under PROFIL_ENGINE_LIBC. */
+ * at work, which perf events do not disturb, and which PROFIL_ENGINE_LIBC would put out of work. */
 enum profil_on_conflict {
     PROFIL_ON_CONFLICT_NOTE, /* go on and note it in the statistics */
     PROFIL_ON_CONFLICT_FAIL  /* fail with EBUSY */
@@ -170,7 +170,8 @@ struct profil_options {
 
     /* The length of a tick: ns of CPU time (default 10,000,000), or a number of events (default 1
      * for software events, 1,000,000 for others). period / subticks must be at least 10,000 ns,
-     * or 1. */
+     * or 1. Below 100,000 ns the interrupts of sampling can take most of the time, on a virtual
+     * machine all of it. */
     uint64_t period;
 
     /* The name of an event as libpfm4 knows it, at most 63 bytes, with its modifiers:
@@ -206,7 +207,8 @@ int profil_add_range(profil_profile *profile, void *counters, size_t bytes,
 /* Starts sampling every thread, present and to come. No effect on a running profile.
  *
  * EFAULT: counters are not writable. EBUSY: a conflict, see enum profil_on_conflict. ENOENT: the
- * machine does not have the event. EACCES, EPERM, ENOSYS, EMFILE, ENOMEM, EAGAIN and others: what
+ * machine does not have the event. ENOTSUP: the C library's profil() was asked for, and this is not
+ * one range of 16 bits with ticks of 10 ms of CPU time. EACCES, EPERM, ENOSYS, EMFILE, ENOMEM, EAGAIN and others: what
  * the kernel said where there was nothing to fall back to. */
 int profil_start(profil_profile *profile);
 

@@ -62,13 +62,19 @@ static enum refusal refusal_at(enum sampler_step step)
     return refusals[step];
 }
 
-/* A buffer that cannot be written is the program's fault, and nothing to fall back from. Nothing
- * else counts what a profile with an event or a tick of its own counts. */
+/* A tick of 10 ms of CPU time is all that the C library's profil() counts. */
+static bool libc_counts(const struct plan *plan)
+{
+    return profil_event_is_clock(&plan->sampler.spec) && plan->period == EVENT_TICK_NANOSECONDS;
+}
+
+/* A buffer that cannot be written is the program's fault, and nothing to fall back from; nor is
+ * there anything where the kernel's own time must be charged and is refused. */
 static bool may_fall_back(const struct settings *settings, const struct plan *plan,
                           enum sampler_step failed)
 {
-    return settings->engine == PROFIL_ENGINE_AUTO && failed != SAMPLER_BUFFER &&
-           profil_event_is_clock(&plan->sampler.spec) && plan->period == EVENT_TICK_NANOSECONDS;
+    return settings->engine == PROFIL_ENGINE_AUTO && settings->system != PROFIL_SYSTEM_CHARGE &&
+           failed != SAMPLER_BUFFER && libc_counts(plan);
 }
 
 static int fall_back(struct engine *engine, struct range_set *ranges, int refused,
@@ -106,10 +112,16 @@ static int start_perf(struct engine *engine, const struct settings *settings,
     return result;
 }
 
-static int start_libc(struct engine *engine, struct range_set *ranges, struct reason *reason)
+static int start_libc(struct engine *engine, const struct plan *plan, struct range_set *ranges,
+                      struct reason *reason)
 {
     int result;
 
+    if (!libc_counts(plan)) {
+        profil_reason_set(reason, "the C library's profil() was asked for, and it counts nothing "
+                                  "but ticks of 10 ms of CPU time");
+        return -ENOTSUP;
+    }
     profil_reason_set(reason, "the C library's profil() was asked for");
     result = start_fallback(engine, ranges, reason);
     if (result == 0) {
@@ -133,7 +145,7 @@ int profil_engine_start(struct engine *engine, const struct settings *settings,
         return -EBUSY;
     }
     if (settings->engine == PROFIL_ENGINE_LIBC)
-        result = start_libc(engine, ranges, reason);
+        result = start_libc(engine, plan, ranges, reason);
     else
         result = start_perf(engine, settings, plan, ranges, reason);
     engine->running = result == 0;

@@ -11,6 +11,9 @@ enum { CPUS_OF_A_THREAD = 4 };
 /* One part in that many of the CPU time is too little to pay for a finer period. */
 enum { NEGLIGIBLE_PART = 50 };
 
+/* Standard deviations. The question is asked fifty times a second, for hours. */
+enum { SIGMAS = 5 };
+
 static uint64_t clock_time(clockid_t clock)
 {
     struct timespec now;
@@ -62,11 +65,22 @@ uint64_t profil_lag_cpu_time(const struct lag *lag)
     return now > lag->cpu_time_before ? now - lag->cpu_time_before : 0;
 }
 
+/* Where the kernel is not sampled, the samples say by chance how much of the time was the
+ * program's, and so does the system time, which is an estimate by the kernel's own ticks: whether
+ * the time `missing` is beyond what chance makes of both. The variance is that of a binomial
+ * distribution. */
+static bool is_beyond_chance(double missing, double visible, double used, double sample_period)
+{
+    double variance = visible * (used - visible) / used * sample_period;
+
+    return missing * missing > SIGMAS * SIGMAS * 2 * variance;
+}
+
 bool profil_lag_is_large(struct lag *lag, uint64_t accounted, uint64_t sample_period,
                          unsigned int cpus, bool samples_kernel)
 {
     unsigned long threads = program_threads(lag);
-    uint64_t used = profil_lag_cpu_time(lag), visible = used, phase;
+    uint64_t used = profil_lag_cpu_time(lag), visible = used, phase, missing;
 
     if (threads > lag->most_threads)
         lag->most_threads = threads;
@@ -74,6 +88,10 @@ bool profil_lag_is_large(struct lag *lag, uint64_t accounted, uint64_t sample_pe
         visible -= system_time() - lag->system_time_before;
     phase = lag->most_threads * (cpus < CPUS_OF_A_THREAD ? cpus : CPUS_OF_A_THREAD) * sample_period;
     /* Unsigned, but visible may be the smaller: the clocks are not read at one instant. */
-    return visible > accounted && visible < UINT64_MAX / 2 && visible - accounted > phase &&
-           visible - accounted > used / NEGLIGIBLE_PART;
+    if (visible <= accounted || visible >= UINT64_MAX / 2)
+        return false;
+    missing = visible - accounted;
+    return missing > phase && missing > used / NEGLIGIBLE_PART &&
+           (samples_kernel || is_beyond_chance((double)(missing - phase), (double)visible,
+                                               (double)used, (double)sample_period));
 }

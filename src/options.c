@@ -84,7 +84,6 @@ static const struct word systems[] = {{"auto", PROFIL_SYSTEM_AUTO},
                                       {0}};
 static const struct word conflicts[] = {
     {"note", PROFIL_ON_CONFLICT_NOTE}, {"fail", PROFIL_ON_CONFLICT_FAIL}, {0}};
-static const struct word switches[] = {{"0", 0}, {"1", 1}, {0}};
 
 static int refuse_variable(struct reason *reason, const char *name, const char *text)
 {
@@ -149,15 +148,14 @@ static int read_event(const char *text, struct settings *settings, struct reason
 static int read_words(struct settings *settings, char *(*get)(const char *), struct reason *reason)
 {
     int engine = PROFIL_ENGINE_AUTO, system = PROFIL_SYSTEM_AUTO;
-    int on_conflict = PROFIL_ON_CONFLICT_NOTE, verbose = 0;
+    int on_conflict = PROFIL_ON_CONFLICT_NOTE;
     const struct {
         const char *name;
         const struct word *words;
         int *value;
     } variables[] = {{"PROFIL_ENGINE", engines, &engine},
                      {"PROFIL_SYSTEM", systems, &system},
-                     {"PROFIL_ON_CONFLICT", conflicts, &on_conflict},
-                     {"PROFIL_VERBOSE", switches, &verbose}};
+                     {"PROFIL_ON_CONFLICT", conflicts, &on_conflict}};
 
     for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
         int result = read_word(variables[i].name, get(variables[i].name), variables[i].words,
@@ -169,8 +167,13 @@ static int read_words(struct settings *settings, char *(*get)(const char *), str
     settings->engine = (enum profil_engine)engine;
     settings->system = (enum profil_system)system;
     settings->on_conflict = (enum profil_on_conflict)on_conflict;
-    settings->verbose = verbose;
     return 0;
+}
+
+/* Any word but 0: this is no reason to fail. */
+static bool is_on(const char *text)
+{
+    return text && *text && strcmp(text, "0") != 0;
 }
 
 int profil_settings_from_environment(struct settings *settings, char *(*get)(const char *name),
@@ -179,7 +182,8 @@ int profil_settings_from_environment(struct settings *settings, char *(*get)(con
     uint64_t subticks = 0;
     int result;
 
-    *settings = (struct settings){0};
+    /* First, as it may be wanted for what is wrong with the others. */
+    *settings = (struct settings){.verbose = is_on(get("PROFIL_VERBOSE"))};
     result = read_words(settings, get, reason);
     if (result == 0)
         result = read_event(get("PROFIL_EVENT"), settings, reason);

@@ -160,7 +160,24 @@ static int turn_on(struct profil_profile *profile, struct range_set *ranges)
         result = profil_engine_start(&profile->engine, &profile->settings, &profile->plan, ranges,
                                      &profile->reason);
     profile->lasting = profile->reason;
+    if (result < 0 && profile->settings.verbose)
+        profil_statistics_print_failure(&profile->reason);
     return result;
+}
+
+/* The kernel's refusal to have itself sampled is no failure, and looked into only when asked for.
+ */
+static bool lacks_kernel(const struct profil_profile *profile)
+{
+    return profile->engine.used == PROFIL_ENGINE_PERF && profile->engine.counts.threads > 0 &&
+           !profile->engine.counts.samples_kernel &&
+           profile->settings.system == PROFIL_SYSTEM_AUTO && !profile->plan.names_user_only;
+}
+
+static void explain_kernel(struct profil_profile *profile)
+{
+    if (!profile->reason.text[0] && lacks_kernel(profile))
+        profil_privilege_explain_kernel(&profile->reason);
 }
 
 /* Samples that others have taken of the threads of a sampler are known by their numbers, which
@@ -185,7 +202,9 @@ static void turn_off(struct profil_profile *profile)
     if (!was_running || !profile->settings.verbose)
         return;
     profil_statistics_fill(&profile->engine, &profile->settings, &profile->plan, &stats);
-    profil_statistics_print(&stats, &profile->reason);
+    explain_kernel(profile);
+    profil_statistics_print(&stats, profil_event_is_clock(&profile->plan.sampler.spec),
+                            &profile->reason);
 }
 
 static int set(struct profil_profile *profile, struct range_set *ranges)
@@ -246,6 +265,8 @@ int profil_profiler_open(struct profil_profile **profile, const struct profil_op
         all = opened;
         *profile = opened;
     } else if (opened) {
+        if (opened->settings.verbose)
+            profil_statistics_print_failure(&opened->reason);
         profil_profiler_default.reason = opened->reason;
         free(opened);
     }
@@ -354,23 +375,13 @@ void profil_profiler_stats(struct profil_profile *profile, struct profil_stats *
     leave();
 }
 
-/* The kernel's refusal to have itself sampled is no failure, and looked into only when asked for.
- */
-static bool lacks_kernel(const struct profil_profile *profile)
-{
-    return profile->engine.used == PROFIL_ENGINE_PERF && profile->engine.counts.threads > 0 &&
-           !profile->engine.counts.samples_kernel &&
-           profile->settings.system == PROFIL_SYSTEM_AUTO && !profile->plan.names_user_only;
-}
-
 int profil_profiler_reason(struct profil_profile *profile, char *buffer, size_t size)
 {
     int length;
 
     enter();
     profil_engine_read(&profile->engine);
-    if (!profile->reason.text[0] && lacks_kernel(profile))
-        profil_privilege_explain_kernel(&profile->reason);
+    explain_kernel(profile);
     length = snprintf(buffer, size, "%s", profile->reason.text);
     leave();
     return length;

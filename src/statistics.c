@@ -50,7 +50,8 @@ void profil_statistics_fill(const struct engine *engine, const struct settings *
 }
 
 /* dprintf() and a descriptor: at exit the streams may be closed already. */
-void profil_statistics_print(const struct profil_stats *stats, const struct reason *reason)
+void profil_statistics_print(const struct profil_stats *stats, bool counts_time,
+                             const struct reason *reason)
 {
     const char *separator = reason->text[0] ? "; " : "";
 
@@ -59,10 +60,16 @@ void profil_statistics_print(const struct profil_stats *stats, const struct reas
         return;
     }
     dprintf(STDERR_FILENO,
-            "libprofil: engine perf, %s, a tick every %" PRIu64 " in %u samples: %" PRIu64
+            "libprofil: engine perf, %s, %" PRIu64 " %s to a tick of %u sample%s: %" PRIu64
             " ticks, %" PRIu64 " saturated; %" PRIu64 " samples, %" PRIu64 " outside, %" PRIu64
             " in the kernel, %" PRIu64 " lost; %.3f s of CPU time, coverage %.3f%s%s\n",
-            stats->event, stats->period, stats->subticks, stats->ticks, stats->saturated,
-            stats->samples, stats->outside, stats->unattributed, stats->lost,
-            (double)stats->cpu_time * 1e-9, stats->coverage, separator, reason->text);
+            stats->event, stats->period, counts_time ? "ns" : "events", stats->subticks,
+            stats->subticks == 1 ? "" : "s", stats->ticks, stats->saturated, stats->samples,
+            stats->outside, stats->unattributed, stats->lost, (double)stats->cpu_time * 1e-9,
+            stats->coverage, separator, reason->text);
+}
+
+void profil_statistics_print_failure(const struct reason *reason)
+{
+    dprintf(STDERR_FILENO, "libprofil: no profile: %s\n", reason->text);
 }

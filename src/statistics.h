@@ -9,6 +9,10 @@ void profil_statistics_fill(const struct engine *engine, const struct settings *
                             const struct plan *plan, struct profil_stats *stats);
 
 /* One line on standard error. */
-void profil_statistics_print(const struct profil_stats *stats, const struct reason *reason);
+void profil_statistics_print(const struct profil_stats *stats, bool counts_time,
+                             const struct reason *reason);
+
+/* The same where there is no profile. */
+void profil_statistics_print_failure(const struct reason *reason);
 
 #endif

@@ -364,8 +364,8 @@ Test(events, cycles_of_the_environment_work_or_the_machine_is_said_to_have_none)
 
 Test(events, a_variable_with_a_wrong_value_makes_the_first_profil_fail_and_is_named)
 {
-    static const char *const names[] = {"PROFIL_ENGINE", "PROFIL_SYSTEM",   "PROFIL_ON_CONFLICT",
-                                        "PROFIL_PERIOD", "PROFIL_SUBTICKS", "PROFIL_VERBOSE"};
+    static const char *const names[] = {"PROFIL_ENGINE", "PROFIL_SYSTEM", "PROFIL_ON_CONFLICT",
+                                        "PROFIL_PERIOD", "PROFIL_SUBTICKS"};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         struct outcome outcome;
@@ -376,6 +376,43 @@ Test(events, a_variable_with_a_wrong_value_makes_the_first_profil_fail_and_is_na
         expect_refusal(&outcome, "EINVAL", expected);
         unsetenv(names[i]);
     }
+}
+
+Test(events, the_c_librarys_profile_is_refused_an_event_that_it_does_not_count)
+{
+    struct outcome outcome;
+
+    setenv("PROFIL_ENGINE", "libc", 1);
+    run_with(&outcome, "PROFIL_EVENT", "page-faults");
+    expect_refusal(&outcome, strerrorname_np(ENOTSUP), "10 ms of CPU time");
+    unsetenv("PROFIL_EVENT");
+    run_with(&outcome, "PROFIL_PERIOD", "1000000");
+    expect_refusal(&outcome, strerrorname_np(ENOTSUP), "10 ms of CPU time");
+}
+
+/* The words of standard error. */
+static void expect_words(const char *name, const char *value, const char *words)
+{
+    struct outcome outcome;
+
+    setenv("PROFIL_VERBOSE", "1", 1);
+    setenv(name, value, 1);
+    act_run(&outcome, "profile_pages", "");
+    unsetenv(name);
+    cr_expect_eq(outcome.status, process_exited(0));
+    cr_expect_not_null(strstr(outcome.complaints, words), "\"%s\" is not in: %s", words,
+                       outcome.complaints);
+}
+
+Test(events, verbose_shows_figures_or_why_there_are_none)
+{
+    support_require_perf();
+    expect_words("PROFIL_PERIOD", "20000000", "task-clock, 20000000 ns to a tick of ");
+    expect_words("PROFIL_EVENT", "page-faults", "page-faults, 1 events to a tick of 1 sample: ");
+    expect_words("PROFIL_EVENT", "page-fautls", "no profile: the event \"page-fautls\"");
+    expect_words("PROFIL_ENGINE", "none", "no profile: PROFIL_ENGINE=none: expected");
+    if (!support_kernel_is_sampled())
+        expect_words("PROFIL_PERIOD", "20000000", "time in the kernel is not charged");
 }
 
 /* By the library's own word, which is in the environment when the profile is opened. */

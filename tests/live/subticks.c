@@ -4,8 +4,12 @@
 #include "profile.h"
 
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <math.h>
+#include <stdlib.h>
+#include <sys/profil.h>
 #include <time.h>
+#include <unistd.h>
 
 /* A thread shorter than a tick. What does not fill a sample's period of 1 ms is never seen; the
  * quarter that is left over here is also what a busy machine may take away at switches before a
@@ -179,6 +183,27 @@ Test(subticks, one_to_thirty_two_threads_have_their_ticks_with_10_subticks)
     expect_ticks_of_threads(10, 4, 0.25);
     expect_ticks_of_threads(10, 8, 0.25);
     expect_ticks_of_threads(10, 32, 0.125);
+}
+
+/* Their share is a matter of chance, and what is missing is the kernel's. */
+Test(subticks, system_calls_that_are_not_sampled_are_no_cause_for_a_finer_period)
+{
+    static char block[65536];
+    int fd = open("/dev/zero", O_RDONLY);
+    struct profil_stats stats = {.struct_size = sizeof(stats)};
+    unsigned short ticks = 0;
+    double start = support_thread_seconds();
+
+    cr_assert_geq(fd, 0);
+    support_require_perf();
+    cr_assert_eq(setenv("PROFIL_SYSTEM", "user", 1), 0);
+    cr_assert_eq(profil(&ticks, sizeof(ticks), 0, 0), 0);
+    while (support_thread_seconds() - start < 1)
+        cr_assert_eq(read(fd, block, sizeof(block)), (ssize_t)sizeof(block));
+    support_off();
+    close(fd);
+    cr_assert_eq(profil_stats(NULL, &stats), 0);
+    cr_assert_eq(stats.refined, PROFIL_REFINED_NOT, "coverage %.3f", stats.coverage);
 }
 
 Test(subticks, long_lived_threads_are_no_cause_for_a_finer_period)
