@@ -17,6 +17,8 @@ def arguments():
     parser.add_argument("--short", action="store_true", help="under a minute, without peers")
     parser.add_argument("--rounds", type=float, default=1.0,
                         help="as many times the usual number of rounds (default 1)")
+    parser.add_argument("--only", metavar="TEXT", default="",
+                        help="the measures whose names have this in them")
     parser.add_argument("--with-loss", action="store_true", help="also periods of 10 us")
     parser.add_argument("--seed", type=int, default=1, help="of the order and of the mixes")
     return parser.parse_args()
@@ -46,6 +48,17 @@ def loss_measures(options):
     return measures.loss([(1, 1), (cpus, 1), (cpus, 10)]) if options.with_loss else ()
 
 
+def take(options, runner, results, say):
+    for measure in choose(options, runner):
+        if options.only not in measure.name:
+            continue
+        measures.run(runner, measure, results, options.seed, say)
+    for measure in loss_measures(options):
+        measures.run(runner, measure, results, options.seed, say)
+        if results.problem(measure.name, "libprofil"):
+            break
+
+
 def main():
     options = arguments()
     runner = Runner(options.build)
@@ -56,12 +69,10 @@ def main():
         print(f"[{time.monotonic() - started:5.0f} s] {text}", file=sys.stderr, flush=True)
 
     drain_figures = drain.measure(runner, 2000, say)
-    for measure in choose(options, runner):
-        measures.run(runner, measure, results, options.seed, say)
-    for measure in loss_measures(options):
-        measures.run(runner, measure, results, options.seed, say)
-        if results.problem(measure.name, "libprofil"):
-            break
+    try:
+        take(options, runner, results, say)
+    except KeyboardInterrupt:
+        say("interrupted; these are the figures so far")
     cpus = len(os.sched_getaffinity(0))
     aims = targets.all_targets(results, drain_figures, cpus)
     for title, head, body in report.tables(results, drain_figures, aims, cpus):

@@ -47,6 +47,7 @@ def describe():
         ("kernel", "Linux " + re.match(r"[\d.]+", platform.release()).group(0)),
         ("kernel.perf_event_paranoid", read("/proc/sys/kernel/perf_event_paranoid", r"^(.*)$")),
         ("user", "root" if os.geteuid() == 0 else "not root"),
+        ("load average at the end", "%.1f, %.1f, %.1f" % os.getloadavg()),
         ("distribution", read("/etc/os-release", r'^PRETTY_NAME="?([^"\n]*)')),
         ("C library", " ".join(platform.libc_ver())),
         ("compiler", first_line(["gcc", "--version"])),

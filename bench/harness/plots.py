@@ -93,7 +93,8 @@ def cost(results, directory):
         own = [costs[name][1] / 1e3 for name in names]
         axis.bar(names, program, label="taken from the program")
         axis.bar(names, own, bottom=program, label="own threads")
-        axis.set(title=f"{rate} Hz", ylabel="us per sample")
+        highest = max(map(sum, zip(program, own)), default=0)
+        axis.set(title=f"{rate} Hz", ylabel="us per sample", ylim=(0, 1.15 * highest or 1))
         axis.tick_params(axis="x", rotation=45)
         drawn = drawn or bool(names)
     axes[0].legend(fontsize=7)

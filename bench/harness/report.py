@@ -89,9 +89,15 @@ def drain_rows(figures):
         ["makes system calls", "yes" if figures["system_calls"] else "no"]]
 
 
+def measured(target):
+    if target.figure is None or not target.interval:
+        return number(target.figure)
+    return f"{number(target.figure)} ({number(target.interval[0])}..{number(target.interval[1])})"
+
+
 def target_rows(targets):
     return ["target", "limit", "measured", ""], [
-        [target.text, target.limit, number(target.figure), target.verdict()]
+        [target.text, target.limit, measured(target), target.verdict()]
         for target in targets]
 
 
@@ -189,6 +195,8 @@ NOTES = """## What the rows mean
   the CPU time of the profiler's threads, which begin on the other CPU. **By fixed work**: two
   threads do a fixed amount of work, and the CPU time of the whole process without a profiler is
   taken off.
+- **Not resolved**: the brackets behind a ratio of costs are what it lies in nine times in ten when
+  the rounds are drawn anew; the target is within them.
 - **Start and stop**: a line through the medians at 1 to 5000 threads.
 - **glibc** ticks come with the kernel's timer tick; **gperftools** and **glibc** go no faster than
   it.
