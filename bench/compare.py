@@ -82,7 +82,8 @@ def main():
         print(f"no figure: {line}")
     if options.output:
         write(options.output, results, drain_figures, aims, cpus)
-    missed = [aim for aim in aims if aim.exact and not aim.met]
+    missed = [aim for aim in aims
+              if aim.exact and not aim.met and not (options.only and aim.figure is None)]
     for aim in missed:
         print(f"FAILED: {aim.text}: {report.number(aim.figure)}, not {aim.limit}")
     sys.exit(1 if missed else 0)
