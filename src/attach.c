@@ -167,6 +167,8 @@ static int open_all(struct attachment *attachment)
     if (result == 0) {
         attachment->step = ATTACH_THREADS;
         result = profil_threads_visit(visit_thread, attachment);
+        if (result == -ESRCH) /* not of a visit, to which a thread that has gone is no failure */
+            attachment->step = ATTACH_THREADS;
     }
     if (result == 0 && attachment->event_count == 0)
         result = -ESRCH;

@@ -41,12 +41,14 @@ static int start_fallback(struct engine *engine, const struct range_set *ranges,
         return -EBUSY;
     }
     result = profil_range_each(ranges, profil_memory_check_writable);
-    if (result < 0)
+    if (result < 0) {
         profil_privilege_explain(REFUSAL_BUFFER, result, reason);
-    else
-        result = profil_fallback_start(range);
-    if (result == 0)
-        fallback_user = engine;
+        return result;
+    }
+    if (fallback_user)
+        profil_fallback_stop();
+    result = profil_fallback_start(range);
+    fallback_user = result == 0 ? engine : NULL;
     return result;
 }
 
@@ -206,7 +208,7 @@ void profil_engine_forget(struct engine *engine, bool bare)
     if (engine->sampler)
         profil_sampler_forget(engine->sampler, bare);
     else
-        profil_fallback_stop(); /* a child has no timer, but still the handler */
+        profil_fallback_forget();
     ended(engine);
 }
 

@@ -39,9 +39,9 @@ PROFIL_PUBLIC int profil_add_range(profil_profile *profile, void *counters, size
 
     range.buckets = bytes >> range.shift;
     if (result < 0)
-        result = profil_profiler_refuse(profile, "counters have 16, 32 or 64 bits");
+        result = profil_profiler_refuse(profile, -EINVAL, "counters have 16, 32 or 64 bits");
     else if (scale < 2)
-        result = profil_profiler_refuse(profile, "the scale of a range is at least 2");
+        result = profil_profiler_refuse(profile, -EINVAL, "the scale of a range is at least 2");
     else
         result = profil_profiler_add_range(profile, &range, offset == 0 && scale == 2);
     return call_finish(call, result);

@@ -26,6 +26,8 @@ static int check_options(const struct profil_options *options, struct reason *re
         return refuse_option(reason, "on_conflict", options->on_conflict);
     if (options->subticks > BUCKET_SUBTICKS_MAX)
         return refuse_option(reason, "subticks", options->subticks);
+    if (options->period > INT64_MAX)
+        return refuse_option(reason, "period", options->period);
     if (options->event && strlen(options->event) >= EVENT_NAME_BYTES) {
         profil_reason_set(reason, "struct profil_options: the event's name is too long");
         return -EINVAL;

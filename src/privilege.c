@@ -235,8 +235,41 @@ static const char *operation(enum refusal refusal)
     return names[refusal];
 }
 
+/* What can happen to any step that opens or allocates. */
+static bool explain_shortage(int error, struct reason *reason)
+{
+    switch (error) {
+    case -EMFILE:
+        profil_reason_add(reason, "no descriptor can be had, and ");
+        add_limit(reason, "RLIMIT_NOFILE", RLIMIT_NOFILE, 1, "");
+        profil_reason_add(reason, " (ulimit -n); raise it");
+        return true;
+    case -ENFILE:
+        explain_event(error, reason);
+        return true;
+    case -ENOMEM:
+        profil_reason_add(reason, "there is no memory or address space for it");
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void explain_threads(int error, struct reason *reason)
+{
+    if ((error == -EPERM || error == -ENOSYS) && seccomp_mode() == SECCOMP_FILTER)
+        explain_refusal(reason);
+    else
+        profil_reason_add(reason,
+                          "the process's threads cannot be listed; mount the /proc of its own "
+                          "process namespace");
+}
+
 static void explain_cause(enum refusal refusal, int error, struct reason *reason)
 {
+    if (refusal != REFUSAL_EVENT && refusal != REFUSAL_RING && refusal != REFUSAL_THREAD &&
+        explain_shortage(error, reason))
+        return;
     switch (refusal) {
     case REFUSAL_THREAD:
         explain_thread(error, reason);
@@ -255,9 +288,7 @@ static void explain_cause(enum refusal refusal, int error, struct reason *reason
         profil_reason_add(reason, "not all of the buffer is memory that can be written");
         break;
     case REFUSAL_THREADS:
-        profil_reason_add(reason,
-                          "the process's threads cannot be listed; mount the /proc of its own "
-                          "process namespace");
+        explain_threads(error, reason);
         break;
     default:
         explain_refusal(reason);
@@ -278,7 +309,7 @@ void profil_privilege_explain_kernel(struct reason *reason)
     int level = paranoid_level();
 
     profil_reason_set(reason, "time in the kernel is not charged: ");
-    if (level == NO_NUMBER || level <= 1) {
+    if (level != NO_NUMBER && level <= 1) {
         profil_reason_add(reason, "the kernel does not let it be sampled here");
         return;
     }

@@ -13,9 +13,16 @@ PROFIL_PUBLIC int profil(unsigned short *buf, size_t bufsiz, size_t offset, unsi
 /* 100 ticks a second. */
 static const struct timeval tick_interval = {.tv_sec = 0, .tv_usec = 10000};
 
+static int refuse(int error, const char *why)
+{
+    return profil_profiler_refuse(&profil_profiler_default, error, why);
+}
+
 static int set(struct range_set *ranges)
 {
-    return ranges ? profil_profiler_set(&profil_profiler_default, ranges) : -ENOMEM;
+    if (!ranges)
+        return refuse(-ENOMEM, "there is no memory for the ranges");
+    return profil_profiler_set(&profil_profiler_default, ranges);
 }
 
 int profil(unsigned short *buf, size_t bufsiz, size_t offset, unsigned int scale)
@@ -67,7 +74,7 @@ static int sort_out(const struct prof *entries, size_t count, enum bucket_shift 
         const struct prof *entry = &entries[i];
 
         if (entry->pr_scale > UINT32_MAX)
-            return -EINVAL;
+            return refuse(-EINVAL, "a pr_scale is greater than UINT32_MAX");
         if (is_overflow(entry) && entry->pr_size >> shift > 0)
             *overflow = to_range(entry, shift);
         else if (!is_overflow(entry) && !is_idle(entry))
@@ -97,11 +104,11 @@ PROFIL_PUBLIC int sprofil(struct prof *profp, int profcnt, struct timeval *tvp, 
     int result = 0;
 
     if (profcnt < 0)
-        result = -EINVAL;
+        result = refuse(-EINVAL, "the number of entries is negative");
     else if (profcnt == 0)
         profil_profiler_unset(&profil_profiler_default);
     else if (!profp)
-        result = -EFAULT;
+        result = refuse(-EFAULT, "there are entries, but no table of them");
     else
         result = set_entries(profp, (size_t)profcnt,
                              flags & PROF_UINT ? BUCKET_SHIFT_32 : BUCKET_SHIFT_16);

@@ -31,6 +31,9 @@ struct profil_profile {
 /* Static, so that it can be used before any constructor has run. */
 struct profil_profile profil_profiler_default;
 
+/* Of the last profil_open(), as long as it is the last failure without a profile. */
+static struct reason open_reason;
+
 /* One lock for all: starts and stops are rare, and each waits for a thread of its own. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct profil_profile *all = &profil_profiler_default;
@@ -238,6 +241,7 @@ int profil_profiler_set(struct profil_profile *profile, struct range_set *ranges
     int result;
 
     enter();
+    profil_reason_clear(&open_reason);
     result = set(profile, ranges);
     leave();
     return result;
@@ -258,6 +262,7 @@ int profil_profiler_open(struct profil_profile **profile, const struct profil_op
     int result;
 
     enter();
+    profil_reason_clear(&open_reason);
     result = opened ? settle(opened, options) : -ENOMEM;
     *profile = NULL;
     if (result == 0) {
@@ -267,7 +272,7 @@ int profil_profiler_open(struct profil_profile **profile, const struct profil_op
     } else if (opened) {
         if (opened->settings.verbose)
             profil_statistics_print_failure(&opened->reason);
-        profil_profiler_default.reason = opened->reason;
+        open_reason = opened->reason;
         free(opened);
     }
     leave();
@@ -333,12 +338,13 @@ int profil_profiler_add_range(struct profil_profile *profile, const struct range
     return result;
 }
 
-int profil_profiler_refuse(struct profil_profile *profile, const char *why)
+int profil_profiler_refuse(struct profil_profile *profile, int error, const char *why)
 {
     enter();
+    profil_reason_clear(&open_reason);
     profil_reason_set(&profile->reason, "%s", why);
     leave();
-    return -EINVAL;
+    return error;
 }
 
 int profil_profiler_start(struct profil_profile *profile)
@@ -377,12 +383,15 @@ void profil_profiler_stats(struct profil_profile *profile, struct profil_stats *
 
 int profil_profiler_reason(struct profil_profile *profile, char *buffer, size_t size)
 {
+    const struct reason *reason = &profile->reason;
     int length;
 
     enter();
     profil_engine_read(&profile->engine);
     explain_kernel(profile);
-    length = snprintf(buffer, size, "%s", profile->reason.text);
+    if (profile == &profil_profiler_default && open_reason.text[0])
+        reason = &open_reason;
+    length = snprintf(buffer, size, "%s", reason->text);
     leave();
     return length;
 }

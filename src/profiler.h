@@ -27,8 +27,8 @@ int profil_profiler_add_range(struct profil_profile *profile, const struct range
                               bool is_overflow);
 int profil_profiler_start(struct profil_profile *profile);
 
-/* Leaves that reason for an argument that is refused; -EINVAL. */
-int profil_profiler_refuse(struct profil_profile *profile, const char *why);
+/* Leaves that reason for an argument that is refused; the error. */
+int profil_profiler_refuse(struct profil_profile *profile, int error, const char *why);
 
 void profil_profiler_close(struct profil_profile *profile);
 

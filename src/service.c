@@ -128,13 +128,18 @@ pid_t profil_service_tid(struct service *service)
 
 /* pthread_join() returns when the thread has left the C library, and for some microseconds more it
  * is still listed and counted, as by unshare(CLONE_NEWUSER), which wants a single thread. */
+enum { BLIND_LOOKS = 50 };
+
 void profil_service_join(struct service *service)
 {
     const struct timespec moment = {.tv_nsec = 10000};
     pid_t tid = profil_service_tid(service);
+    int result, blind_looks = 0;
 
     pthread_join(service->thread, NULL);
-    while (kernel_tgkill(getpid(), tid, 0) == 0)
+    /* A sandbox may refuse the question: then some time is all that can be given. */
+    while ((result = kernel_tgkill(getpid(), tid, 0)) != -ESRCH &&
+           (result == 0 || blind_looks++ < BLIND_LOOKS))
         nanosleep(&moment, NULL); /* not sched_yield(): a caller of real-time priority starves it */
     profil_service_forget(service);
 }

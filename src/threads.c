@@ -40,6 +40,7 @@ struct reading {
     unsigned int generation;
     unsigned long listed;
     unsigned long fresh;
+    bool trusted; /* it is the /proc of this process's namespace */
 };
 
 static pid_t entry_tid(const struct dirent64 *entry)
@@ -54,7 +55,6 @@ static int visit_entry(struct reading *reading, struct visited *visited, pid_t t
 
     if (tid <= 0)
         return 0;
-    reading->listed++;
     result = mark(visited, tid);
     if (result <= 0)
         return result;
@@ -85,14 +85,29 @@ static const struct dirent64 *entry_at(const struct growable *names, size_t at)
     return (const void *)((const char *)names->base + at);
 }
 
-static bool lists(const struct growable *names, size_t used, pid_t tid)
+static bool look_over(struct reading *reading, const struct growable *names, size_t used)
 {
-    for (size_t at = 0; at < used; at += entry_at(names, at)->d_reclen)
-        if (entry_tid(entry_at(names, at)) == tid)
-            return true;
-    return false;
+    pid_t self = kernel_gettid();
+    bool found = false;
+
+    for (size_t at = 0; at < used; at += entry_at(names, at)->d_reclen) {
+        pid_t tid = entry_tid(entry_at(names, at));
+
+        reading->listed += tid > 0;
+        found = found || tid == self;
+    }
+    return found;
 }
 
+/* Fewer names than there are threads means that the listing ended early. */
+static bool complete(const struct reading *reading)
+{
+    return reading->listed >= profil_threads_count(reading->fd);
+}
+
+/* The /proc of another process namespace shows other numbers than the system calls take: before the
+ * calling thread was seen by its own, nothing is visited. A listing that ended early may lack it.
+ */
 static int read_once(struct reading *reading, struct visited *visited, struct growable *names,
                      int (*visit)(void *, pid_t, unsigned int), void *context)
 {
@@ -102,9 +117,11 @@ static int read_once(struct reading *reading, struct visited *visited, struct gr
     if (lseek(reading->fd, 0, SEEK_SET) < 0)
         return -errno;
     result = read_entries(reading, names, &used);
-    /* The /proc of another process namespace shows other numbers than the system calls take. */
-    if (result == 0 && !lists(names, used, kernel_gettid()))
-        result = -ESRCH;
+    if (result < 0)
+        return result;
+    reading->trusted = look_over(reading, names, used) || reading->trusted;
+    if (!reading->trusted)
+        return 0;
     for (size_t at = 0; at < used && result >= 0; at += entry_at(names, at)->d_reclen)
         result = visit_entry(reading, visited, entry_tid(entry_at(names, at)), visit, context);
     return result;
@@ -125,19 +142,13 @@ unsigned long profil_threads_count(int fd)
     return fstat(fd, &status) < 0 || status.st_nlink < 2 ? 0 : status.st_nlink - 2;
 }
 
-/* Fewer names than there are threads means that the listing ended early. */
-static bool complete(const struct reading *reading)
-{
-    return reading->listed >= profil_threads_count(reading->fd);
-}
-
 int profil_threads_visit(int (*visit)(void *context, pid_t tid, unsigned int generation),
                          void *context)
 {
     struct reading reading = {0};
     struct visited visited = {0};
     struct growable names = {0};
-    int result;
+    int result, readings = 0;
 
     reading.fd = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (reading.fd < 0)
@@ -145,11 +156,14 @@ int profil_threads_visit(int (*visit)(void *context, pid_t tid, unsigned int gen
     do {
         reading.listed = reading.fresh = 0;
         result = read_once(&reading, &visited, &names, visit, context);
-        reading.generation++;
-    } while (result >= 0 && (reading.fresh > 0 || !complete(&reading)) &&
-             reading.generation < READINGS_AT_MOST);
+        reading.generation += reading.trusted;
+        readings++;
+    } while (result >= 0 && (!reading.trusted || reading.fresh > 0 || !complete(&reading)) &&
+             readings < READINGS_AT_MOST);
     close(reading.fd);
     profil_memory_free(&names);
     profil_memory_free(&visited.bits);
+    if (result >= 0 && !reading.trusted)
+        return -ESRCH;
     return result < 0 ? result : 0;
 }

@@ -144,3 +144,48 @@ Test(births, descendants_born_during_the_call_are_counted_once)
 {
     start_again_and_again(create_chain, true);
 }
+
+/* A listing of threads ends early where one of them ends, and then may lack even the one that reads
+ * it. */
+static volatile bool ephemerals_go_on;
+
+static void *be_ephemeral(void *unused)
+{
+    return unused;
+}
+
+static void *breed_ephemerals(void *unused)
+{
+    while (ephemerals_go_on) {
+        pthread_t thread;
+
+        if (pthread_create(&thread, NULL, be_ephemeral, NULL) == 0)
+            pthread_join(thread, NULL);
+    }
+    return unused;
+}
+
+Test(births, a_start_beside_threads_that_come_and_go_does_not_fail)
+{
+    enum { BREEDERS = 2 };
+    static unsigned short counter;
+    pthread_t threads[BREEDERS];
+    unsigned int starts = 0, failures = 0;
+    double end = support_process_seconds() + 3;
+
+    support_require_perf();
+    cr_assert_eq(setenv("PROFIL_ENGINE", "perf", 1), 0);
+    ephemerals_go_on = true;
+    for (int i = 0; i < BREEDERS; i++)
+        cr_assert_eq(pthread_create(&threads[i], NULL, breed_ephemerals, NULL), 0);
+    while (support_process_seconds() < end) {
+        starts++;
+        failures += profil(&counter, sizeof(counter), 0, 0) != 0;
+        support_off();
+    }
+    ephemerals_go_on = false;
+    for (int i = 0; i < BREEDERS; i++)
+        pthread_join(threads[i], NULL);
+    cr_assert_gt(starts, 20);
+    cr_assert_eq(failures, 0, "%u of %u starts failed", failures, starts);
+}

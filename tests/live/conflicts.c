@@ -6,6 +6,7 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -244,7 +245,51 @@ Test(conflicts, the_c_librarys_profile_on_request_takes_no_timer_and_no_handler)
     expect_act("want_libc", "");
 }
 
+static void *burn_on(void *unused)
+{
+    for (;;)
+        support_burn(0.01);
+    return unused;
+}
+
+/* The C library's own crashes when it is turned off while its handler runs in another thread, and a
+ * signal that is still on its way then kills. */
+static int switch_libc_beside_busy_threads(const char *unused)
+{
+    enum { THREADS = 4, ROUNDS = 40 };
+    static unsigned short counters[2];
+
+    (void)unused;
+    setenv("PROFIL_ENGINE", "libc", 1);
+    for (int i = 0; i < THREADS; i++) {
+        pthread_t thread;
+
+        if (pthread_create(&thread, NULL, burn_on, NULL) != 0)
+            process_complain("no thread");
+    }
+    for (int i = 0; i < ROUNDS; i++) {
+        struct timespec moment = {.tv_nsec = 5000000 + i % 7 * 1000000};
+
+        if (profil(counters, 2, 0, 0) != 0)
+            process_complain("on: %s", strerror(errno));
+        nanosleep(&moment, NULL);
+        if (profil(counters + 1, 2, 0, 0) != 0)
+            process_complain("moved: %s", strerror(errno));
+        nanosleep(&moment, NULL);
+        process_profil_off();
+    }
+    if (counters[0] == 0 || counters[1] == 0)
+        process_complain("%u and %u ticks", counters[0], counters[1]);
+    return 0;
+}
+
+Test(conflicts, the_c_librarys_profile_is_moved_and_turned_off_beside_busy_threads)
+{
+    expect_act("switch_libc_beside_busy_threads", "");
+}
+
 const struct act acts[] = {
+    {"switch_libc_beside_busy_threads", switch_libc_beside_busy_threads},
     {"fail_on_conflict", fail_on_conflict},
     {"want_libc", want_libc},
     {NULL, NULL},

@@ -698,6 +698,27 @@ static void *use_shared(void *number)
     return NULL;
 }
 
+Test(handles, the_reason_without_a_profile_is_that_of_the_last_call_that_was_refused)
+{
+    struct profil_options wrong = {.struct_size = sizeof(wrong), .subticks = 5000};
+    struct profil_options right = {.struct_size = sizeof(right)};
+    struct prof entry = {.pr_scale = 65536};
+    profil_profile *profile;
+
+    cr_assert_eq(sprofil(&entry, -1, NULL, 0), -1);
+    cr_expect_not_null(strstr(profile_reason(NULL), "negative"), "%s", profile_reason(NULL));
+    cr_assert_eq(sprofil(NULL, 1, NULL, 0), -1);
+    cr_expect_not_null(strstr(profile_reason(NULL), "no table"), "%s", profile_reason(NULL));
+    cr_assert_eq(profil_open(&profile, &wrong), -1);
+    cr_expect_not_null(strstr(profile_reason(NULL), "subticks"), "%s", profile_reason(NULL));
+    cr_assert_eq(profil_open(&profile, &right), 0);
+    cr_expect_null(strstr(profile_reason(NULL), "subticks"), "%s", profile_reason(NULL));
+    profile_close(profile);
+    right.period = UINT64_MAX;
+    cr_assert_eq(profil_open(&profile, &right), -1);
+    cr_expect_eq(errno, EINVAL);
+}
+
 Test(handles, several_threads_may_use_one_profile)
 {
     pthread_t threads[USERS];
