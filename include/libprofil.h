@@ -121,7 +121,7 @@ int sprofil(struct prof *profp, int profcnt, struct timeval *tvp,
  * same time. They may be called from any thread at any time, except from a signal handler, and not
  * after vfork(). A profile may be used by several threads at once, except that profil_close() must
  * be the last call on it. They return 0, or -1 with errno; profil_reason() then says why in words.
- * A successful call leaves errno alone.
+ * A successful call leaves errno alone. A pointer is never NULL, except where that is said.
  *
  * A forked child has the profiles of its parent, stopped: it may start them again or close them.
  */
@@ -196,11 +196,13 @@ int profil_open(profil_profile **profile, const struct profil_options *options);
  * the PC takes the tick; of equal offsets, the first added. A range with offset 0 and scale 2
  * takes, in its first counter, the ticks of every PC that no other range has a counter for; the
  * last such range counts. Counters are never cleared, and stop at their maximum. They must remain
- * until profil_stop() or profil_close() has returned. Takes effect at once in a running profile.
+ * until profil_stop() or profil_close() has returned. Takes effect at once in a running profile,
+ * whose ranges are all sorted anew by each call: thousands of them are better added before the
+ * start.
  *
  * EINVAL: counter_bits, or a scale of 0 or 1. EFAULT: the counters are not writable memory (found
- * at profil_start() when the profile is stopped). ENOTSUP: the engine is the C library's, which has
- * one range of 16 bits. ENOMEM. */
+ * at profil_start() when the profile is stopped). ENOTSUP: the engine is the C
+ * library's, which has one range of 16 bits. ENOMEM. */
 int profil_add_range(profil_profile *profile, void *counters, size_t bytes,
                      unsigned int counter_bits, size_t offset, unsigned int scale);
 
@@ -208,8 +210,8 @@ int profil_add_range(profil_profile *profile, void *counters, size_t bytes,
  *
  * EFAULT: counters are not writable. EBUSY: a conflict, see enum profil_on_conflict. ENOENT: the
  * machine does not have the event. ENOTSUP: the C library's profil() was asked for, and this is not
- * one range of 16 bits with ticks of 10 ms of CPU time. EACCES, EPERM, ENOSYS, EMFILE, ENOMEM, EAGAIN and others: what
- * the kernel said where there was nothing to fall back to. */
+ * one range of 16 bits with ticks of 10 ms of CPU time. EACCES, EPERM, ENOSYS, EMFILE, ENOMEM,
+ * EAGAIN and others: what the kernel said where there was nothing to fall back to. */
 int profil_start(profil_profile *profile);
 
 /* Stops; on return every tick so far is counted and the counters are the program's own again. No
