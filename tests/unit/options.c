@@ -251,7 +251,7 @@ Test(options, every_option_is_taken)
                                            .system = PROFIL_SYSTEM_CHARGE,
                                            .on_conflict = PROFIL_ON_CONFLICT_FAIL,
                                            .subticks = 1000,
-                                           .period = UINT64_MAX,
+                                           .period = INT64_MAX,
                                            .event = "context-switches"};
     struct settings settings;
 
@@ -260,7 +260,7 @@ Test(options, every_option_is_taken)
     cr_expect_eq(settings.system, PROFIL_SYSTEM_CHARGE);
     cr_expect_eq(settings.on_conflict, PROFIL_ON_CONFLICT_FAIL);
     cr_expect_eq(settings.subticks, 1000);
-    cr_expect_eq(settings.period, UINT64_MAX);
+    cr_expect_eq(settings.period, INT64_MAX);
     cr_expect_str_eq(settings.event, "context-switches");
 }
 
