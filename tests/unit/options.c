@@ -286,6 +286,7 @@ Test(options, a_value_that_an_option_does_not_have_is_refused_by_name)
     expect_refused_option((struct profil_options){.on_conflict = (enum profil_on_conflict)2},
                           "on_conflict");
     expect_refused_option((struct profil_options){.subticks = 1001}, "subticks");
+    expect_refused_option((struct profil_options){.period = (uint64_t)INT64_MAX + 1}, "period");
     expect_refused_option((struct profil_options){.event = name}, "event");
 }
 
