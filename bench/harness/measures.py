@@ -33,9 +33,21 @@ AT_ANY_RATE = ("none", "libprofil", "gperftools", "PAPI", "signal", "bare")
 FOR_ALL_THREADS = ("libprofil", "libprofil/10", "glibc", "gperftools", "PAPI", "signal", "bare")
 
 
+def ticks_row(threads):
+    return f"{threads} thread{'s' * (threads > 1)} of 1 s"
+
+
+def births_row(milliseconds):
+    return f"{BIRTHS[milliseconds]} threads of {milliseconds} ms, one after the other"
+
+
+def startstop_row(threads):
+    return f"start and stop, {threads} thread{'s' * (threads > 1)}"
+
+
 def accuracy():
     for threads, rounds in THREADS.items():
-        yield Measure("accuracy", f"{threads} thread{'s' * (threads > 1)} of 1 s",
+        yield Measure("accuracy", ticks_row(threads),
                       ("ticks", PERIOD, threads, 1), (("ratio", "ticks per 10 ms", ""),),
                       rounds, EVERYONE)
     for threads in (2, 4):
@@ -47,7 +59,7 @@ def accuracy():
                       ("mix", PERIOD, threads, 1), (("error", "error / that of chance", ""),),
                       rounds, EVERYONE, seeded=True)
     for milliseconds, count in BIRTHS.items():
-        yield Measure("accuracy", f"{count} threads of {milliseconds} ms, one after the other",
+        yield Measure("accuracy", births_row(milliseconds),
                       ("births", PERIOD, milliseconds, count), (("ratio", "ticks per 10 ms", ""),),
                       5, EVERYONE)
     yield Measure("accuracy", "system time", ("system", PERIOD, 0.5),
@@ -86,7 +98,7 @@ def cost(rounds_of_work):
                       (("cpu_ns", "CPU time", "ns"), ("ticks", "samples", "")), 25,
                       ("none", "libprofil", "signal", "bare"))
     for threads, rounds in STARTSTOP.items():
-        yield Measure("cost", f"start and stop, {threads} thread{'s' * (threads > 1)}",
+        yield Measure("cost", startstop_row(threads),
                       ("startstop", PERIOD, threads),
                       (("start_us", "start", "us"), ("stop_us", "stop", "us"),
                        ("start_cpu_us", "start, CPU time", "us"),

@@ -8,7 +8,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
 from .candidates import CANDIDATES
-from .measures import BIRTHS, RATES, STARTSTOP, THREADS
+from .measures import BIRTHS, RATES, STARTSTOP, THREADS, births_row, startstop_row, ticks_row
 from .targets import gap_cost
 
 # The same file for the same figures.
@@ -45,7 +45,7 @@ def curves(axes, results, x_and_measure, figure):
 
 def ticks(results, directory):
     figure, axes = plt.subplots()
-    drawn = curves(axes, results, [(n, f"{n} thread{'s' * (n > 1)} of 1 s") for n in THREADS],
+    drawn = curves(axes, results, [(n, ticks_row(n)) for n in THREADS],
                    "ratio")
     axes.set(xscale="log", xlabel="threads", ylabel="ticks per 10 ms of CPU time",
              title="Ticks by number of threads")
@@ -58,8 +58,7 @@ def ticks(results, directory):
 def births(results, directory):
     figure, axes = plt.subplots()
     drawn = curves(axes, results,
-                   [(ms, f"{count} threads of {ms} ms, one after the other")
-                    for ms, count in BIRTHS.items()], "ratio")
+                   [(ms, births_row(ms)) for ms in BIRTHS], "ratio")
     axes.set(xscale="log", xlabel="CPU time of a thread, ms",
              ylabel="ticks per 10 ms of CPU time", title="Threads one after the other")
     axes.set_xticks(list(BIRTHS), [str(ms) for ms in BIRTHS])
@@ -104,7 +103,7 @@ def cost(results, directory):
 
 def startstop(results, directory):
     figure, axes = plt.subplots(1, 2, figsize=(9, 4))
-    measures = [(n, f"start and stop, {n} thread{'s' * (n > 1)}") for n in STARTSTOP]
+    measures = [(n, startstop_row(n)) for n in STARTSTOP]
     drawn = [curves(axis, results, measures, f"{call}_us")
              for axis, call in zip(axes, ("start", "stop"))]
     for axis, call in zip(axes, ("Start", "Stop")):

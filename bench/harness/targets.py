@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .figures import line
-from .measures import RATES, STARTSTOP, THREADS
+from .measures import RATES, STARTSTOP, THREADS, startstop_row, ticks_row
 
 DRAWS = 400
 
@@ -110,7 +110,7 @@ def ratio(left, right):
 def accuracy(results):
     for name in ("libprofil", "libprofil/10"):
         for threads in THREADS:
-            row = f"{threads} thread{'s' * (threads > 1)} of 1 s"
+            row = ticks_row(threads)
             yield within(f"ticks per 10 ms, {row}, {name}", results.median(row, name, "ratio"),
                          0.99, 1.01)
     for row in ("error of a known mix, 1 thread", "error of a known mix, 4 threads"):
@@ -147,7 +147,7 @@ def drain(figures):
 
 def startstop_fit(results, name, figure, cpus):
     """Fixed part in us, and us for each thread and CPU."""
-    points = [(threads * cpus, results.median(f"start and stop, {threads} thread{'s' * (threads > 1)}",
+    points = [(threads * cpus, results.median(startstop_row(threads),
                                               name, figure)) for threads in STARTSTOP]
     points = [(x, y) for x, y in points if y]
     return line(*zip(*points)) if len(points) > 2 else (None, None)
@@ -198,7 +198,7 @@ def sanity(results):
     if lost:
         yield at_most("samples lost at 10 ms", max(lost), 0, exact=True)
     for threads in THREADS:
-        row = f"{threads} thread{'s' * (threads > 1)} of 1 s"
+        row = ticks_row(threads)
         figure = results.median(row, "libprofil", "ratio")
         if figure is not None:
             yield within(f"ticks per 10 ms, {row}, wide bounds", figure, 0.85, 1.1, exact=True)
