@@ -201,8 +201,8 @@ int profil_open(profil_profile **profile, const struct profil_options *options);
  * start.
  *
  * EINVAL: counter_bits, or a scale of 0 or 1. EFAULT: the counters are not writable memory (found
- * at profil_start() when the profile is stopped). ENOTSUP: the engine is the C
- * library's, which has one range of 16 bits. ENOMEM. */
+ * at profil_start() when the profile is stopped). ENOTSUP: the engine is the C library's, which has
+ * one range of 16 bits. ENOMEM. */
 int profil_add_range(profil_profile *profile, void *counters, size_t bytes,
                      unsigned int counter_bits, size_t offset, unsigned int scale);
 

@@ -126,10 +126,10 @@ pid_t profil_service_tid(struct service *service)
     return (pid_t)tid;
 }
 
-/* pthread_join() returns when the thread has left the C library, and for some microseconds more it
- * is still listed and counted, as by unshare(CLONE_NEWUSER), which wants a single thread. */
 enum { BLIND_LOOKS = 50 };
 
+/* pthread_join() returns when the thread has left the C library, and for some microseconds more it
+ * is still listed and counted, as by unshare(CLONE_NEWUSER), which wants a single thread. */
 void profil_service_join(struct service *service)
 {
     const struct timespec moment = {.tv_nsec = 10000};

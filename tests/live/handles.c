@@ -905,15 +905,6 @@ static bool fits(uint64_t ticks, double seconds)
     return fits_between(ticks, seconds, seconds);
 }
 
-/* Of all threads, and of whatever else they did than to burn. */
-static double process_seconds(void)
-{
-    struct timespec used;
-
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-    return (double)used.tv_sec + (double)used.tv_nsec * 1e-9;
-}
-
 /* One is started again, the other closed. */
 static void look_at_both_in_a_child(void *context)
 {
@@ -945,14 +936,14 @@ Test(handles, in_a_forked_child_both_are_stopped_and_may_be_started_or_closed)
     double before, used, all;
 
     support_require_perf();
-    before = process_seconds();
+    before = support_process_seconds();
     start_two();
     used = burn(&support_hot_first);
     process_fork(&outcome, look_at_both_in_a_child, NULL);
     used += burn(&support_hot_first);
     profile_close(first_profile);
     profile_close(second_profile);
-    all = process_seconds() - before;
+    all = support_process_seconds() - before;
     process_expect(&outcome, process_exited(0));
     cr_expect(fits_between(first_ticks, used, all), "%ju ticks in %.3f to %.3f s",
               (uintmax_t)first_ticks, used, all);
@@ -989,7 +980,7 @@ static void *burn_and_leave(void *unused)
 
 static void stop_both_and_look(void)
 {
-    double used = process_seconds();
+    double used = support_process_seconds();
 
     if (profil_stop(first_profile) != 0 || profil_close(second_profile) != 0)
         process_complain("stop: %s", strerror(errno));

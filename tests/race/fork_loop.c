@@ -14,7 +14,7 @@ static void live_as_child(bool profiles)
     static unsigned short counter;
 
     alarm(RACE_WATCHDOG / 2);
-    if (RACE_SANITIZED)
+    if (PROFIL_SANITIZED)
         _exit(0);
     race_off();
     if (profiles) {

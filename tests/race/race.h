@@ -3,6 +3,8 @@
 #ifndef RACE_H
 #define RACE_H
 
+#include "sanitizer.h"
+
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -11,17 +13,6 @@
 #include <sys/profil.h>
 #include <time.h>
 #include <unistd.h>
-
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define RACE_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-#define RACE_SANITIZED 1
-#endif
-#endif
-#ifndef RACE_SANITIZED
-#define RACE_SANITIZED 0
-#endif
 
 enum {
     RACE_SECONDS = 2,   /* of wall time: a race is a matter of chances, not of work done */
