@@ -2,12 +2,12 @@
 
 #include "attach.h"
 #include "channel.h"
+#include "keeper.h"
 #include "kernel.h"
 #include "lag.h"
 #include "memory.h"
 #include "own.h"
 #include "sanitizer.h"
-#include "service.h"
 #include "table.h"
 
 #include <signal.h>
@@ -17,12 +17,6 @@
 
 /* Sanitizers report through descriptor 2, in whichever table the faulty thread has. */
 enum { FIRST_CLOSED_DESCRIPTOR = PROFIL_SANITIZED ? 3 : 0 };
-
-/* The keeper is a second thread, asleep, that shares the program's descriptor table. A process
- * whose threads all end by pthread_exit() calls exit(0) on the last of them. The sampler is a
- * thread more, and with its own table it could flush nothing: it leaves that to the keeper, which
- * is then last. */
-enum keeper_word { KEEPER_WAIT, KEEPER_LEAVE, KEEPER_LAST };
 
 struct sampler {
     struct channel channel;
@@ -35,14 +29,11 @@ struct sampler {
     struct lag lag;
     enum sampler_step step;
     bool refined;
-    pthread_t self;
 
     struct service thread;
-    struct service keeper;
-    pid_t own[2]; /* the two, as long as they are known to be the library's own */
-    sigset_t program_mask;
-    _Atomic uint32_t keeper_word; /* enum keeper_word */
-    struct sampler *next;         /* of those that outlive the program's threads */
+    struct keeper keeper;
+    pid_t own[2];         /* the two, as long as they are known to be the library's own */
+    struct sampler *next; /* of those that outlive the program's threads */
 };
 
 static size_t drain(struct sampler *sampler)
@@ -114,7 +105,7 @@ static int attach(struct sampler *sampler)
 
 static int start(struct sampler *sampler)
 {
-    pid_t keeper = profil_service_tid(&sampler->keeper);
+    pid_t keeper = profil_service_tid(&sampler->keeper.service);
     int result;
 
     if (keeper < 0)
@@ -289,9 +280,7 @@ static void leave_to_keeper(struct sampler *sampler)
         if (command == COMMAND_STOP)
             return;
     }
-    sampler->self = pthread_self();
-    atomic_store(&sampler->keeper_word, KEEPER_LAST);
-    kernel_futex_wake(&sampler->keeper_word);
+    profil_keeper_take_over(&sampler->keeper);
 }
 
 static void *run_sampler(void *argument)
@@ -307,56 +296,28 @@ static void *run_sampler(void *argument)
     return NULL;
 }
 
-static void *run_keeper(void *argument)
-{
-    struct sampler *sampler = argument;
-    uint32_t word;
-
-    prctl(PR_SET_NAME, "profil-keeper");
-    while ((word = atomic_load(&sampler->keeper_word)) == KEEPER_WAIT)
-        kernel_futex_wait(&sampler->keeper_word, KEEPER_WAIT, NULL);
-    if (word == KEEPER_LAST) {
-        /* What the program registered with atexit() runs next, on this thread. */
-        pthread_join(sampler->self, NULL);
-        profil_own_remove(kernel_gettid());
-        pthread_sigmask(SIG_SETMASK, &sampler->program_mask, NULL);
-    }
-    return NULL;
-}
-
-/* The exit handlers may run on the keeper's stack, which is therefore of the usual size. */
-static int start_keeper(struct sampler *sampler)
-{
-    int result =
-        profil_service_start(&sampler->keeper, profil_service_default_stack(), run_keeper, sampler);
-
-    if (result == -ENOMEM)
-        result =
-            profil_service_start(&sampler->keeper, profil_service_small_stack, run_keeper, sampler);
-    return result;
-}
-
 /* The keeper is last: in an exit handler after the last thread of the program, the end of these two
  * is an exit() of its own, which in the sampler's table could flush nothing. */
 static void join_threads(struct sampler *sampler)
 {
     profil_service_join(&sampler->thread);
-    atomic_store(&sampler->keeper_word, KEEPER_LEAVE);
-    kernel_futex_wake(&sampler->keeper_word);
-    profil_service_join(&sampler->keeper);
+    profil_keeper_dismiss(&sampler->keeper);
 }
 
 /* The sampler comes to life while the keeper is created, and waits for it. */
 static int start_threads(struct sampler *sampler)
 {
-    int result =
-        profil_service_start(&sampler->thread, profil_service_small_stack, run_sampler, sampler);
+    sigset_t program_mask;
+    int result;
 
+    pthread_sigmask(SIG_SETMASK, NULL, &program_mask);
+    result =
+        profil_service_start(&sampler->thread, profil_service_small_stack, run_sampler, sampler);
     if (result < 0)
         return result;
-    result = start_keeper(sampler);
+    result = profil_keeper_start(&sampler->keeper, &program_mask);
     if (result < 0) {
-        profil_service_give_up(&sampler->keeper);
+        profil_service_give_up(&sampler->keeper.service);
         profil_channel_await_start(&sampler->channel);
         profil_service_join(&sampler->thread);
         sampler->step = SAMPLER_THREAD;
@@ -400,7 +361,6 @@ int profil_sampler_start(struct sampler **sampler, const struct sampler_plan *pl
     starting->step = SAMPLER_THREAD;
     starting->tally.random = random_seed(starting);
     profil_channel_init(&starting->channel);
-    pthread_sigmask(SIG_SETMASK, NULL, &starting->program_mask);
     result = start_threads(starting);
     if (result < 0) {
         *step = starting->step;
@@ -452,7 +412,7 @@ void profil_sampler_forget(struct sampler *sampler, bool bare)
     profil_attach_forget(&sampler->attachment);
     if (!bare) {
         profil_service_forget(&sampler->thread);
-        profil_service_forget(&sampler->keeper);
+        profil_service_forget(&sampler->keeper.service);
     }
 }
 

@@ -9,7 +9,7 @@ layers='
 sanitizer kernel own reason call
 memory bucket cpus conflict
 threads range ring cover event service channel table
-attach fallback eventname privilege lag
+attach fallback keeper eventname privilege lag
 tally
 sampler
 options
