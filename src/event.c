@@ -61,11 +61,20 @@ void profil_event_watch_threads(struct event_spec *spec)
     spec->attr.task = 1;
 }
 
+static bool is_clock(uint64_t type, uint64_t config)
+{
+    return type == PERF_TYPE_SOFTWARE &&
+           (config == PERF_COUNT_SW_TASK_CLOCK || config == PERF_COUNT_SW_CPU_CLOCK);
+}
+
 bool profil_event_is_clock(const struct event_spec *spec)
 {
-    return spec->attr.type == PERF_TYPE_SOFTWARE &&
-           (spec->attr.config == PERF_COUNT_SW_TASK_CLOCK ||
-            spec->attr.config == PERF_COUNT_SW_CPU_CLOCK);
+    return is_clock(spec->attr.type, spec->attr.config);
+}
+
+bool profil_event_source_is_clock(const struct event_source *source)
+{
+    return is_clock(source->type, source->config);
 }
 
 bool profil_event_samples_kernel(const struct event_spec *spec)

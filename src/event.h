@@ -39,6 +39,7 @@ void profil_event_watch_threads(struct event_spec *spec);
 
 /* Whether the event measures CPU time. */
 bool profil_event_is_clock(const struct event_spec *spec);
+bool profil_event_source_is_clock(const struct event_source *source);
 
 /* Whether samples that fall into the kernel are taken, to be charged to the user's PC. */
 bool profil_event_samples_kernel(const struct event_spec *spec);

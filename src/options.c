@@ -268,17 +268,12 @@ static enum event_kernel kernel_demand(enum profil_system system)
     }
 }
 
-static bool is_clock(const struct event_source *source)
-{
-    return source->type == PERF_TYPE_SOFTWARE && (source->config == PERF_COUNT_SW_TASK_CLOCK ||
-                                                  source->config == PERF_COUNT_SW_CPU_CLOCK);
-}
-
 static void describe(struct event_spec *spec, const struct event_source *source,
                      uint64_t sample_period, enum profil_system system)
 {
-    profil_event_describe(spec, source, sample_period,
-                          samples_per_waking(is_clock(source), sample_period),
+    bool is_clock = profil_event_source_is_clock(source);
+
+    profil_event_describe(spec, source, sample_period, samples_per_waking(is_clock, sample_period),
                           kernel_demand(system));
 }
 
@@ -286,6 +281,7 @@ int profil_settings_plan(const struct settings *settings, struct plan *plan, str
 {
     struct event_source source = profil_event_task_clock;
     uint64_t sample_period;
+    bool is_clock;
     int result = 0;
 
     if (settings->event[0])
@@ -293,9 +289,10 @@ int profil_settings_plan(const struct settings *settings, struct plan *plan, str
     if (result < 0)
         return result;
     *plan = (struct plan){.period = settings->period, .sampler.subticks = settings->subticks};
-    choose_defaults(is_clock(&source), source.type, plan);
+    is_clock = profil_event_source_is_clock(&source);
+    choose_defaults(is_clock, source.type, plan);
     sample_period = plan->period / plan->sampler.subticks;
-    if (sample_period < (is_clock(&source) ? EVENT_SHORTEST_CLOCK_PERIOD : 1)) {
+    if (sample_period < (is_clock ? EVENT_SHORTEST_CLOCK_PERIOD : 1)) {
         profil_reason_set(
             reason,
             "a period of %" PRIu64 " with %u sub-ticks (PROFIL_PERIOD, PROFIL_SUBTICKS) "
@@ -306,7 +303,7 @@ int profil_settings_plan(const struct settings *settings, struct plan *plan, str
     if (plan->sampler.fine_subticks <= plan->sampler.subticks)
         plan->sampler.fine_subticks = 0;
     plan->names_user_only = source.exclude_kernel;
-    plan->sampler.ring_bytes = is_clock(&source) ? clock_ring(sample_period) : LARGEST_RING;
+    plan->sampler.ring_bytes = is_clock ? clock_ring(sample_period) : LARGEST_RING;
     describe(&plan->sampler.spec, &source, sample_period, settings->system);
     if (settings->system == PROFIL_SYSTEM_CHARGE && !source.exclude_kernel &&
         !profil_event_samples_kernel(&plan->sampler.spec)) {

@@ -182,10 +182,15 @@ static void explain_event(int error, struct reason *reason)
     }
 }
 
+static void explain_no_memory(struct reason *reason)
+{
+    profil_reason_add(reason, "there is no memory or address space for it");
+}
+
 static void explain_ring(int error, struct reason *reason)
 {
     if (error != -EPERM) {
-        profil_reason_add(reason, "there is no memory or address space for it");
+        explain_no_memory(reason);
         return;
     }
     add_number(reason, "the sysctl kernel.perf_event_mlock_kb",
@@ -213,7 +218,7 @@ static void explain_thread(int error, struct reason *reason)
         add_limit(reason, "RLIMIT_NPROC", RLIMIT_NPROC, 1, "");
         profil_reason_add(reason, " (ulimit -u), or the cgroup's pids.max is reached; raise it");
     } else if (error == -ENOMEM) {
-        profil_reason_add(reason, "there is no memory or address space for its stack");
+        explain_no_memory(reason);
     } else {
         explain_refusal(reason);
     }
@@ -248,7 +253,7 @@ static bool explain_shortage(int error, struct reason *reason)
         explain_event(error, reason);
         return true;
     case -ENOMEM:
-        profil_reason_add(reason, "there is no memory or address space for it");
+        explain_no_memory(reason);
         return true;
     default:
         return false;

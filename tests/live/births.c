@@ -147,7 +147,7 @@ Test(births, descendants_born_during_the_call_are_counted_once)
 
 /* A listing of threads ends early where one of them ends, and then may lack even the one that reads
  * it. */
-static volatile bool ephemerals_go_on;
+static _Atomic bool ephemerals_go_on;
 
 static void *be_ephemeral(void *unused)
 {
