@@ -3,22 +3,63 @@
 #include "backend.h"
 #include "ranges.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <papi.h>
+#include <perfmon/pfmlib.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 const bool backend_sees_all_threads = false;
 
+static enum scope wanted;
 static int sample_period;
 static const char *failure = "";
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct counts sum;
 
+typedef pfm_err_t pmu_question(pfm_pmu_t pmu, pfm_pmu_info_t *info);
+
+static bool is_processor(const pfm_pmu_info_t *info)
+{
+    return info->is_present && info->is_dfl && info->type == PFM_PMU_TYPE_CORE;
+}
+
+static bool has_processor(pmu_question *ask)
+{
+    for (int pmu = PFM_PMU_NONE; pmu < PFM_PMU_MAX; pmu++) {
+        pfm_pmu_info_t info = {.size = sizeof(info)};
+
+        if (ask((pfm_pmu_t)pmu, &info) == PFM_SUCCESS && is_processor(&info))
+            return true;
+    }
+    return false;
+}
+
+/* Stands before libpfm4's. Without counters of the processor, as on most virtual machines, PAPI
+ * uses no perf event at all, software events included; there it is told that the latter are those.
+ */
+pfm_err_t pfm_get_pmu_info(pfm_pmu_t pmu, pfm_pmu_info_t *info)
+{
+    pmu_question *ask = (pmu_question *)dlsym(RTLD_NEXT, "pfm_get_pmu_info");
+    pfm_err_t result;
+
+    if (!ask)
+        return PFM_ERR_NOTSUPP;
+    result = ask(pmu, info);
+    if (result == PFM_SUCCESS && pmu == PFM_PMU_PERF_EVENT && !has_processor(ask)) {
+        info->type = PFM_PMU_TYPE_CORE;
+        info->is_dfl = 1;
+        info->num_cntrs = 1; /* with none it does not profile */
+    }
+    return result;
+}
+
 /* Of the calling thread. PAPI counts without atomic operations: each thread has its own counters.
  */
 static _Thread_local struct range_counters *ranges;
+static _Thread_local PAPI_sprofil_t entries[HOT_FUNCTIONS]; /* read while it counts */
 static _Thread_local int event_set = PAPI_NULL, event_code;
 
 static int failed(const char *what)
@@ -27,20 +68,22 @@ static int failed(const char *what)
     return -EIO;
 }
 
+/* PAPI reads an address by the entry that begins next before it, so that one for everywhere else
+ * cannot stand beside others. A scale of 65536 is a counter for each two bytes, of any width. */
 static int profile_ranges(unsigned int flags, int threshold)
 {
-    PAPI_sprofil_t entries[HOT_FUNCTIONS + 1];
-
+    if (wanted == SCOPE_TOTAL) {
+        entries[0] = (PAPI_sprofil_t){.pr_base = &ranges->elsewhere,
+                                      .pr_size = sizeof(ranges->elsewhere),
+                                      .pr_scale = OVERFLOW_SCALE};
+        return PAPI_sprofil(entries, 1, event_set, event_code, threshold, (int)flags);
+    }
     for (size_t i = 0; i < HOT_FUNCTIONS; i++)
         entries[i] = (PAPI_sprofil_t){.pr_base = ranges->function[i],
                                       .pr_size = (unsigned int)range_bytes(i),
                                       .pr_off = (vptr_t)(uintptr_t)workload_hot[i].start,
-                                      .pr_scale = RANGE_SCALE};
-    entries[HOT_FUNCTIONS] = (PAPI_sprofil_t){.pr_base = &ranges->elsewhere,
-                                              .pr_size = sizeof(ranges->elsewhere),
-                                              .pr_off = NULL,
-                                              .pr_scale = OVERFLOW_SCALE};
-    return PAPI_sprofil(entries, HOT_FUNCTIONS + 1, event_set, event_code, threshold, (int)flags);
+                                      .pr_scale = RANGE_SCALE / 2};
+    return PAPI_sprofil(entries, HOT_FUNCTIONS, event_set, event_code, threshold, (int)flags);
 }
 
 static int enter(void)
@@ -62,7 +105,7 @@ int backend_start(uint64_t period, enum scope scope)
 {
     const PAPI_component_info_t *component;
 
-    (void)scope;
+    wanted = scope;
     sample_period = (int)period;
     if (PAPI_library_init(PAPI_VER_CURRENT) != PAPI_VER_CURRENT)
         return failed("PAPI_library_init");

@@ -183,8 +183,8 @@ void measure_startstop(const struct arguments *arguments)
     uint64_t wall[4], cpu[4];
     pthread_t *threads;
 
-    if (!backend_sees_all_threads && others > 0)
-        report_unsupported("each thread has to start its own");
+    if (others > 0)
+        measure_require_all_threads();
     threads = park(others);
     workload_rounds(1);
     cpu[0] = workload_process_time();

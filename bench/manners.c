@@ -158,6 +158,7 @@ void measure_wakeups(const struct arguments *arguments)
     double seconds;
 
     if (busy) {
+        measure_require_all_threads();
         workload_rounds(1);
         start_busy(threads);
     }

@@ -30,6 +30,10 @@ void measure_loss(const struct arguments *arguments);
 /* Starts the profiler, or ends the program with the reason why not. */
 void measure_start(const struct arguments *arguments, enum scope scope);
 
+/* Before there are threads that are to be profiled: ends the program where the profiler would not
+ * see them. */
+void measure_require_all_threads(void);
+
 /* Ticks, CPU time and their ratio. */
 void measure_report_ticks(const struct counts *counts, uint64_t cpu_time, uint64_t period);
 

@@ -32,6 +32,12 @@ void measure_start(const struct arguments *arguments, enum scope scope)
         report_failure(*backend_reason() ? backend_reason() : "start", result);
 }
 
+void measure_require_all_threads(void)
+{
+    if (!backend_sees_all_threads)
+        report_unsupported("each thread has to start its own");
+}
+
 void measure_report_ticks(const struct counts *counts, uint64_t cpu_time, uint64_t period)
 {
     report("cpu_ns", (double)cpu_time);

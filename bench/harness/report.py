@@ -198,6 +198,9 @@ NOTES = """## What the rows mean
 - **Not resolved**: the brackets behind a ratio of costs are what it lies in nine times in ten when
   the rounds are drawn anew; the target is within them.
 - **Start and stop**: a line through the medians at 1 to 5000 threads.
+- **PAPI** profiles the threads that set it up themselves, which these do. Where the processor has no
+  counters, as in most virtual machines, PAPI uses no perf event; the benchmark has it believe that
+  the kernel's software events are the processor's.
 - **glibc** ticks come with the kernel's timer tick; **gperftools** and **glibc** go no faster than
   it.
 """
