@@ -11,6 +11,7 @@ set -eu
 directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT
 program=$top_srcdir/tests/build/program.c
+wanted=3
 failed=0
 passed=0
 skipped=0
@@ -28,38 +29,46 @@ version="-DEXPECT_VERSION=\"$(pkg-config --modversion libprofil)\" $(pkg-config 
 shared=$(pkg-config --libs libprofil)
 static=$(pkg-config --libs --static libprofil)
 
-verdict() { # WHAT STATUS
-    case $2 in
-    0) passed=$((passed + 1)) ;;
-    77) skipped=$((skipped + 1)) ;;
-    *)
-        failed=$((failed + 1))
-        echo "FAILED with status $2: $1"
-        cat "$directory/output"
-        ;;
-    esac
-}
-
+# Builds and runs a program, in a directory of its own, where the verdict can be read.
 # Words of a variable are separate arguments.
 # shellcheck disable=SC2086
 try() { # COMPILER FLAGS SOURCES LIBRARIES [VARIABLE=VALUE]
+    work=$(mktemp -d "$directory/try.XXXXXX")
+    echo "$*" >"$work/what"
     status=0
-    $1 $2 -Wno-nonnull -o "$directory/program" $3 $4 >"$directory/output" 2>&1 &&
-        env ${5-LD_LIBRARY_PATH="$lib"} "$directory/program" >>"$directory/output" 2>&1 || status=$?
-    verdict "$* " "$status"
+    $1 $2 -Wno-nonnull -o "$work/program" $3 $4 >"$work/output" 2>&1 &&
+        env ${5-LD_LIBRARY_PATH="$lib"} "$work/program" >>"$work/output" 2>&1 || status=$?
+    echo "$status" >"$work/status"
 }
 
 for optimise in -O0 -O1 -O3 "-O2 -flto" -O2; do
-    try "$CC" "$optimise $version" "$program" "$shared"
-    try "$CC" "$optimise $version -static" "$program" "$static"
-    try "$CC" "$optimise $version -static-pie -fPIE" "$program" "$static"
-    try "$CC" "$optimise -D_GNU_SOURCE -I$top_srcdir/src -I$top_srcdir/include -I$top_builddir" \
-        "$program $top_srcdir/src/*.c" "$PROFIL_LIBS -lpthread"
+    {
+        try "$CC" "$optimise $version" "$program" "$shared"
+        try "$CC" "$optimise $version -static" "$program" "$static"
+        try "$CC" "$optimise $version -static-pie -fPIE" "$program" "$static"
+        try "$CC" "$optimise -D_GNU_SOURCE -I$top_srcdir/src -I$top_srcdir/include -I$top_builddir" \
+            "$program $top_srcdir/src/*.c" "$PROFIL_LIBS -lpthread"
+    } &
+    wanted=$((wanted + 4))
 done
+wait
 try "$CXX -x c++ -std=c++98" "$optimise $version" "$program" "$shared"
 try "$CXX -x c++ -std=c++20" "$optimise $version" "$program" "$shared"
 try "$CC" "$optimise" "$program" "" "LD_PRELOAD=$lib/libprofil.so"
 
+for work in "$directory"/try.*; do
+    case $(cat "$work/status") in
+    0) passed=$((passed + 1)) ;;
+    77) skipped=$((skipped + 1)) ;;
+    *)
+        failed=$((failed + 1))
+        echo "FAILED with status $(cat "$work/status"): $(cat "$work/what")"
+        cat "$work/output"
+        ;;
+    esac
+done
+
 echo "$passed passed, $failed failed, $skipped without perf events"
 [ "$failed" -eq 0 ] || exit 1
+[ $((passed + skipped)) -eq "$wanted" ] || exit 1
 [ "$passed" -gt 0 ] || exit 77
