@@ -1,12 +1,10 @@
 #include "profiler.h"
 
+#include "gate.h"
 #include "privilege.h"
 #include "statistics.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -34,89 +32,17 @@ struct profil_profile profil_profiler_default;
 /* Of the last profil_open(), as long as it is the last failure without a profile. */
 static struct reason open_reason;
 
-/* One lock for all: starts and stops are rare, and each waits for a thread of its own. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* One gate for all: starts and stops are rare, and each waits for a thread of its own. */
 static struct profil_profile *all = &profil_profiler_default;
 
-/* Whose lock it is; 0 at first. */
-enum { LOCK_IN_REPAIR = -1 };
-static _Atomic pid_t lock_process;
-
-/* --- fork --- */
-
-/* fork() waits for a start, change or stop under way in another thread: the child, which has only
- * the forking thread, finds each profile either on or off. */
-static void lock_for_fork(void)
-{
-    pthread_mutex_lock(&lock);
-}
-
-static void unlock_in_parent(void)
-{
-    pthread_mutex_unlock(&lock);
-}
-
 /* What malloc() gave stays until the child's first call on the profile, if it comes to that. */
-static void forget(struct profil_profile *profile, bool bare)
+void profil_gate_forget(bool bare)
 {
-    profil_engine_forget(&profile->engine, bare);
-    if (profile->ranges)
-        profil_range_set_retire(profile->ranges);
-}
-
-static void forget_all(bool bare)
-{
-    for (struct profil_profile *profile = all; profile; profile = profile->next)
-        forget(profile, bare);
-}
-
-static void forget_in_child(void)
-{
-    forget_all(false);
-    atomic_store(&lock_process, getpid());
-    pthread_mutex_unlock(&lock);
-}
-
-/* A child made by the bare system call has run no fork handlers, nor has one of a fork() that was
- * under way when they were registered. There the lock is as somebody had left it who is not there.
- */
-static void begin_anew_in_child(void)
-{
-    pid_t self = getpid(), seen = atomic_load(&lock_process);
-
-    if (seen == self)
-        return;
-    if (seen != LOCK_IN_REPAIR &&
-        atomic_compare_exchange_strong(&lock_process, &seen, LOCK_IN_REPAIR)) {
-        if (seen != 0) {
-            lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-            forget_all(true);
-        }
-        atomic_store(&lock_process, self);
+    for (struct profil_profile *profile = all; profile; profile = profile->next) {
+        profil_engine_forget(&profile->engine, bare);
+        if (profile->ranges)
+            profil_range_set_retire(profile->ranges);
     }
-    while (atomic_load(&lock_process) != self)
-        sched_yield(); /* another thread is at it */
-}
-
-static int register_fork_handlers(void)
-{
-    static bool registered;
-
-    if (!registered && pthread_atfork(lock_for_fork, unlock_in_parent, forget_in_child) != 0)
-        return -ENOMEM;
-    registered = true;
-    return 0;
-}
-
-static void enter(void)
-{
-    begin_anew_in_child();
-    pthread_mutex_lock(&lock);
-}
-
-static void leave(void)
-{
-    pthread_mutex_unlock(&lock);
 }
 
 /* --- settings --- */
@@ -150,11 +76,11 @@ static int settle(struct profil_profile *profile, const struct profil_options *o
     return result;
 }
 
-/* --- on, change, off; with the lock held --- */
+/* --- on, change, off; inside the gate --- */
 
 static int turn_on(struct profil_profile *profile, struct range_set *ranges)
 {
-    int result = register_fork_handlers();
+    int result = profil_gate_guard_forks();
 
     profil_reason_clear(&profile->reason);
     if (result == 0 && !profile->settled)
@@ -240,18 +166,18 @@ int profil_profiler_set(struct profil_profile *profile, struct range_set *ranges
 {
     int result;
 
-    enter();
+    profil_gate_enter();
     profil_reason_clear(&open_reason);
     result = set(profile, ranges);
-    leave();
+    profil_gate_leave();
     return result;
 }
 
 void profil_profiler_unset(struct profil_profile *profile)
 {
-    enter();
+    profil_gate_enter();
     turn_off(profile);
-    leave();
+    profil_gate_leave();
 }
 
 /* --- profiles with a handle --- */
@@ -261,7 +187,7 @@ int profil_profiler_open(struct profil_profile **profile, const struct profil_op
     struct profil_profile *opened = calloc(1, sizeof(*opened));
     int result;
 
-    enter();
+    profil_gate_enter();
     profil_reason_clear(&open_reason);
     result = opened ? settle(opened, options) : -ENOMEM;
     *profile = NULL;
@@ -275,7 +201,7 @@ int profil_profiler_open(struct profil_profile **profile, const struct profil_op
         open_reason = opened->reason;
         free(opened);
     }
-    leave();
+    profil_gate_leave();
     return result;
 }
 
@@ -332,18 +258,18 @@ int profil_profiler_add_range(struct profil_profile *profile, const struct range
 {
     int result;
 
-    enter();
+    profil_gate_enter();
     result = is_overflow ? add_overflow(profile, range) : add_bucketed(profile, range);
-    leave();
+    profil_gate_leave();
     return result;
 }
 
 int profil_profiler_refuse(struct profil_profile *profile, int error, const char *why)
 {
-    enter();
+    profil_gate_enter();
     profil_reason_clear(&open_reason);
     profil_reason_set(&profile->reason, "%s", why);
-    leave();
+    profil_gate_leave();
     return error;
 }
 
@@ -351,9 +277,9 @@ int profil_profiler_start(struct profil_profile *profile)
 {
     int result;
 
-    enter();
+    profil_gate_enter();
     result = profile->engine.running ? 0 : set(profile, new_set(profile));
-    leave();
+    profil_gate_leave();
     return result;
 }
 
@@ -361,12 +287,12 @@ void profil_profiler_close(struct profil_profile *profile)
 {
     struct profil_profile **link = &all;
 
-    enter();
+    profil_gate_enter();
     turn_off(profile);
     while (*link != profile)
         link = &(*link)->next;
     *link = profile->next;
-    leave();
+    profil_gate_leave();
     free(profile->added);
     free(profile);
 }
@@ -375,10 +301,10 @@ void profil_profiler_close(struct profil_profile *profile)
 
 void profil_profiler_stats(struct profil_profile *profile, struct profil_stats *stats)
 {
-    enter();
+    profil_gate_enter();
     profil_engine_read(&profile->engine);
     profil_statistics_fill(&profile->engine, &profile->settings, &profile->plan, stats);
-    leave();
+    profil_gate_leave();
 }
 
 int profil_profiler_reason(struct profil_profile *profile, char *buffer, size_t size)
@@ -386,13 +312,13 @@ int profil_profiler_reason(struct profil_profile *profile, char *buffer, size_t 
     const struct reason *reason = &profile->reason;
     int length;
 
-    enter();
+    profil_gate_enter();
     profil_engine_read(&profile->engine);
     explain_kernel(profile);
     if (profile == &profil_profiler_default && open_reason.text[0])
         reason = &open_reason;
     length = snprintf(buffer, size, "%s", reason->text);
-    leave();
+    profil_gate_leave();
     return length;
 }
 
@@ -400,10 +326,10 @@ int profil_profiler_reason(struct profil_profile *profile, char *buffer, size_t 
  * a thread that was interrupted inside of it, and must not wait for ever. */
 __attribute__((destructor)) static void turn_off_at_unload(void)
 {
-    if (pthread_mutex_trylock(&lock) != 0)
+    if (!profil_gate_try())
         return;
     for (struct profil_profile *profile = all; profile; profile = profile->next)
         if (profile->engine.process == getpid())
             turn_off(profile);
-    pthread_mutex_unlock(&lock);
+    profil_gate_leave();
 }

@@ -7,7 +7,7 @@ set -eu
 
 layers='
 sanitizer kernel own reason call
-memory bucket cpus conflict
+memory bucket cpus conflict gate
 threads range ring cover event service channel table
 attach fallback keeper eventname privilege lag
 tally

@@ -310,6 +310,133 @@ Test(forks, threads_that_fork_beside_the_first_start_never_hang)
     }
 }
 
+/* ---- The program's own fork handlers use the profile. ---- */
+
+enum handlers { HANDLERS_NONE, HANDLERS_EARLY, HANDLERS_LATE };
+
+static enum handlers handlers;
+static pthread_mutex_t program_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void turn_off_and_lock(enum handlers which)
+{
+    if (handlers != which)
+        return;
+    pthread_mutex_lock(&program_lock);
+    process_profil_off();
+}
+
+static void turn_on_and_unlock(enum handlers which)
+{
+    if (handlers != which)
+        return;
+    if (on() != 0)
+        process_complain("start in a handler: %s", strerror(errno));
+    pthread_mutex_unlock(&program_lock);
+}
+
+/* Early: from before the library's own constructor, as those of another library may be. */
+static void early_before(void)
+{
+    turn_off_and_lock(HANDLERS_EARLY);
+}
+
+static void early_after(void)
+{
+    turn_on_and_unlock(HANDLERS_EARLY);
+}
+
+__attribute__((constructor(101))) static void register_early(void)
+{
+    pthread_atfork(early_before, early_after, early_after);
+}
+
+static void late_before(void)
+{
+    turn_off_and_lock(HANDLERS_LATE);
+}
+
+static void late_after(void)
+{
+    turn_on_and_unlock(HANDLERS_LATE);
+}
+
+static _Atomic bool changes_go_on;
+
+/* A lock of the program's is held around calls, and taken by its fork handler. */
+static void *change_with_lock(void *unused)
+{
+    while (changes_go_on) {
+        pthread_mutex_lock(&program_lock);
+        if (on() != 0)
+            process_complain("change: %s", strerror(errno));
+        pthread_mutex_unlock(&program_lock);
+    }
+    return unused;
+}
+
+static void wait_for_ticks(const char *whose)
+{
+    int before = read_ticks();
+
+    support_burn(0.2);
+    if (read_ticks() < before + 10)
+        process_complain("%d ticks of the %s, and then %d", before, whose, read_ticks());
+}
+
+static int fork_with_handlers(const char *which)
+{
+    bool is_late = strcmp(which, "late") == 0;
+    pthread_t thread;
+
+    handlers = is_late ? HANDLERS_LATE : HANDLERS_EARLY;
+    pthread_atfork(late_before, late_after, late_after);
+    on();
+    changes_go_on = is_late;
+    if (is_late)
+        pthread_create(&thread, NULL, change_with_lock, NULL);
+    for (int i = 0; i < 20; i++) {
+        int status = -1;
+        pid_t child = fork();
+
+        if (child == 0) {
+            alarm(PROCESS_WATCHDOG_SECONDS / 2);
+            if (i == 0)
+                wait_for_ticks("child");
+            process_profil_off();
+            _exit(0);
+        }
+        if (waitpid(child, &status, 0) != child || status != 0)
+            process_complain("child %d ended with status %#x", i, status);
+    }
+    changes_go_on = false;
+    if (is_late)
+        pthread_join(thread, NULL);
+    wait_for_ticks("parent");
+    process_profil_off();
+    return 0;
+}
+
+static void expect_handlers_to_work(const char *which)
+{
+    struct outcome outcome;
+
+    support_require_perf();
+    if (PROCESS_SANITIZED)
+        cr_skip_test("the sanitizer's allocator may hang in the child");
+    act_run(&outcome, "fork_with_handlers", which);
+    process_expect(&outcome, process_exited(0));
+}
+
+Test(forks, handlers_of_the_program_turn_it_off_and_on_and_take_their_locks)
+{
+    expect_handlers_to_work("late");
+}
+
+Test(forks, handlers_from_before_those_of_the_library_turn_it_off_and_on)
+{
+    expect_handlers_to_work("early");
+}
+
 /* The new image: alone, undisturbed for long enough that ticks would have come, and able to
  * profile. */
 static int live_on(const char *descriptors)
@@ -369,6 +496,7 @@ Test(forks, an_image_executed_from_another_thread_while_on_lives)
 const struct act acts[] = {
     {"fork_bare", fork_bare},
     {"fork_beside_start_and_stop", fork_beside_start_and_stop},
+    {"fork_with_handlers", fork_with_handlers},
     {"live_on", live_on},
     {"execute_while_on", execute_while_on},
     {NULL, NULL},
