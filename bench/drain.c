@@ -21,7 +21,7 @@
 
 enum {
     RING_BYTES = 32 << 10, /* the default at 10 ms */
-    RECORD_WORDS = 8,      /* header, IP, TID, ID, value, lost, ABI, register */
+    RECORD_WORDS = 8,      /* header, IP, TID, value, ID, lost, ABI, register */
     RECORDS = RING_BYTES / (8 * RECORD_WORDS),
     COUNTERS = 4096,
     TEXT = 0x400000
@@ -52,9 +52,8 @@ static void prepare(void)
     rings.ring = (struct ring){.page = &page,
                                .data = (const unsigned char *)data,
                                .size = RING_BYTES,
-                               .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_ID |
-                                              PERF_SAMPLE_READ | PERF_SAMPLE_REGS_USER,
-                               .read_words = 2};
+                               .id_word = 4,
+                               .register_word = 6};
     tally.process = getpid();
     tally.ranges = profil_range_set_new(&range, 1, NULL);
     if (!tally.ranges)
@@ -78,8 +77,8 @@ static void fill(void)
         memcpy(&word[0], &header, sizeof(header));
         word[1] = TEXT + random % (4 * COUNTERS);
         memcpy(&word[2], ids, sizeof(ids));
-        word[3] = 1;
-        word[4] = 10000000;
+        word[3] = 10000000;
+        word[4] = 1;
         word[5] = 0;
         word[6] = PERF_SAMPLE_REGS_ABI_64;
         word[7] = word[1];

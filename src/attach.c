@@ -233,7 +233,7 @@ void profil_attach_forget(struct attachment *attachment)
 void profil_attach_read(const struct attachment *attachment, struct attach_count *count)
 {
     struct {
-        uint64_t value, lost;
+        uint64_t value, id, lost;
     } read_out;
 
     *count =

@@ -28,30 +28,31 @@ static void leave_kernel_out(struct perf_event_attr *attr)
  * the same events are switched between by handing the events on with the rest of their period, so
  * that they share one clock, and the tick goes to whoever runs when it ends: two equal threads on
  * one CPU were seen to differ by 30 %. An event whose value is sampled stays with its thread
- * (Linux 6.12). */
+ * (Linux 6.12). With the value comes the event's number, and is taken from there: where several
+ * software events count the same fault of a thread, the PERF_SAMPLE_ID in all of their samples is
+ * that of the first. */
 void profil_event_describe(struct event_spec *spec, const struct event_source *source,
                            uint64_t period, uint32_t wakeup, enum event_kernel kernel)
 {
-    *spec =
-        (struct event_spec){.kernel_required = kernel == EVENT_KERNEL_REQUIRED,
-                            .attr = {
-                                .type = source->type,
-                                .size = sizeof(struct perf_event_attr),
-                                .config = source->config,
-                                .config1 = source->config1,
-                                .config2 = source->config2,
-                                .exclude_user = source->exclude_user,
-                                .sample_period = period,
-                                .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_ID |
-                                               PERF_SAMPLE_READ | PERF_SAMPLE_REGS_USER,
-                                .sample_regs_user = program_counter_register,
-                                .read_format = PERF_FORMAT_LOST,
-                                .disabled = 1,
-                                .inherit = 1,
-                                .inherit_thread = 1,
-                                .exclude_hv = 1,
-                                .wakeup_events = wakeup,
-                            }};
+    *spec = (struct event_spec){.kernel_required = kernel == EVENT_KERNEL_REQUIRED,
+                                .attr = {
+                                    .type = source->type,
+                                    .size = sizeof(struct perf_event_attr),
+                                    .config = source->config,
+                                    .config1 = source->config1,
+                                    .config2 = source->config2,
+                                    .exclude_user = source->exclude_user,
+                                    .sample_period = period,
+                                    .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID |
+                                                   PERF_SAMPLE_READ | PERF_SAMPLE_REGS_USER,
+                                    .sample_regs_user = program_counter_register,
+                                    .read_format = PERF_FORMAT_ID | PERF_FORMAT_LOST,
+                                    .disabled = 1,
+                                    .inherit = 1,
+                                    .inherit_thread = 1,
+                                    .exclude_hv = 1,
+                                    .wakeup_events = wakeup,
+                                }};
     if (program_counter_register == 0 || source->exclude_kernel || kernel == EVENT_KERNEL_EXCLUDED)
         leave_kernel_out(&spec->attr);
 }
@@ -96,7 +97,7 @@ static bool lower(struct event_spec *spec, int error)
         return true;
     case -EINVAL: /* an older kernel: before 6.12, 6.0, 5.13 */
         if (attr->sample_type & PERF_SAMPLE_READ)
-            attr->sample_type &= ~(uint64_t)PERF_SAMPLE_READ;
+            attr->sample_type ^= PERF_SAMPLE_READ | PERF_SAMPLE_ID;
         else if (attr->read_format & PERF_FORMAT_LOST)
             attr->read_format &= ~(uint64_t)PERF_FORMAT_LOST;
         else if (attr->inherit_thread)

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* The longest record that is looked into: a sample with a header, four words and a register.
+/* The longest record that is looked into: a sample of eight words.
  * Of a longer one only the size matters. */
 enum { RECORD_WORDS = 16 };
 
@@ -15,12 +15,19 @@ union record {
     uint64_t words[RECORD_WORDS];
 };
 
-/* The value, and what the read format adds: of that, events here have only LOST. */
-static size_t read_words(const struct perf_event_attr *attr)
+/* The words of a sample, which come in the order of the bits in sample_type, as perf_event_open(2)
+ * lists them: the header, IP, TID, and then ID, or READ with an ID of its own: the value, ID, and
+ * perhaps LOST. The ABI and the one register come last. */
+enum { WORD_IP = 1, WORD_TID, WORD_ID, WORD_READ = 3, WORD_READ_ID, WORD_READ_LOST };
+
+static void lay_out(struct ring *ring, const struct perf_event_attr *attr)
 {
-    if (!(attr->sample_type & PERF_SAMPLE_READ))
-        return 0;
-    return attr->read_format & PERF_FORMAT_LOST ? 2 : 1;
+    bool reads = attr->sample_type & PERF_SAMPLE_READ;
+    bool reads_lost = reads && attr->read_format & PERF_FORMAT_LOST;
+
+    ring->id_word = reads ? WORD_READ_ID : WORD_ID;
+    if (attr->sample_type & PERF_SAMPLE_REGS_USER)
+        ring->register_word = (reads_lost ? WORD_READ_LOST : ring->id_word) + 1;
 }
 
 int profil_ring_map(struct ring *ring, int fd, size_t pages, const struct perf_event_attr *attr)
@@ -33,11 +40,9 @@ int profil_ring_map(struct ring *ring, int fd, size_t pages, const struct perf_e
     base = mmap(NULL, (1 + pages) * page_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (base == MAP_FAILED)
         return -errno;
-    *ring = (struct ring){.page = base,
-                          .data = (const unsigned char *)base + page_size,
-                          .size = pages * page_size,
-                          .sample_type = attr->sample_type,
-                          .read_words = read_words(attr)};
+    *ring = (struct ring){
+        .page = base, .data = (const unsigned char *)base + page_size, .size = pages * page_size};
+    lay_out(ring, attr);
     return 0;
 }
 
@@ -74,24 +79,23 @@ static const union record *unwrap(const struct ring *ring, const union record *r
     return copy;
 }
 
-/* The fields come in the order of the bits in sample_type, as perf_event_open(2) lists them. */
 static bool parse_sample(const union record *record, const struct ring *ring, struct sample *sample)
 {
     size_t words = record->header.size / sizeof(record->words[0]);
-    size_t registers = 4 + ring->read_words; /* the ABI, then the one register */
+    size_t registers = ring->register_word;
     bool in_user = (record->header.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_USER;
     uint32_t ids[2];
 
-    if (words < 4)
+    if (words <= ring->id_word)
         return false;
-    memcpy(ids, &record->words[2], sizeof(ids));
-    *sample = (struct sample){.pc = (uintptr_t)record->words[1],
+    memcpy(ids, &record->words[WORD_TID], sizeof(ids));
+    *sample = (struct sample){.pc = (uintptr_t)record->words[WORD_IP],
                               .attributed = in_user,
                               .process = (pid_t)ids[0],
                               .thread = (pid_t)ids[1],
-                              .event_id = record->words[3]};
+                              .event_id = record->words[ring->id_word]};
     /* The registers follow only where there are user registers at all. */
-    if (!in_user && ring->sample_type & PERF_SAMPLE_REGS_USER && words >= registers + 2 &&
+    if (!in_user && registers && words >= registers + 2 &&
         record->words[registers] != PERF_SAMPLE_REGS_ABI_NONE) {
         sample->pc = (uintptr_t)record->words[registers + 1];
         sample->attributed = true;

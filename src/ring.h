@@ -16,8 +16,8 @@ struct ring {
     const unsigned char *data;
     size_t size; /* of the data, a power of two */
     uint64_t tail;
-    uint64_t sample_type; /* of the events that write here: IP, TID, ID, perhaps READ, REGS_USER */
-    size_t read_words;    /* that READ takes in a sample */
+    size_t id_word;       /* of a sample: where it has the number of its event */
+    size_t register_word; /* of a sample: where it has the registers' ABI, if any; 0: nowhere */
     bool corrupt;         /* a record could not be; nothing more is read */
 };
 

@@ -51,6 +51,8 @@ static void complete_counts(struct sampler *sampler, struct sampler_counts *coun
     *counts = sampler->tally.counts;
     counts->subticks = sampler->tally.subticks;
     counts->event_count = sampler->earlier.value + kernel.value;
+    counts->event_count -= counts->duplicated < counts->event_count ? counts->duplicated
+                                                                    : counts->event_count;
     /* A LOST record comes with the next sample that finds room, which may never be. */
     if (kernel.lost_known)
         counts->lost = sampler->earlier.lost + kernel.lost;

@@ -50,6 +50,7 @@ static void count_sample(void *context, const struct sample *sample)
     }
     if (!profil_attach_accepts(reading->attachment, sample)) {
         tally->counts.duplicate++;
+        tally->counts.duplicated += tally->sample_period;
         return;
     }
     tally->counts.accounted += tally->sample_period;

@@ -23,7 +23,9 @@ struct sampler_counts {
     uint64_t ended;        /* threads, while the automatic choice watches */
     uint64_t sampled;      /* ns or events that `samples` stand for */
     uint64_t accounted;    /* ns or events that all samples stand for, the lost ones too */
-    uint64_t event_count;  /* ns of the task clock, or events, as the kernel counted them */
+    uint64_t duplicated;   /* ns or events that `duplicate` stand for */
+    uint64_t event_count;  /* ns of the task clock, or events, as the kernel counted them, but for
+                            * the duplicates */
     uint64_t cpu_time;     /* ns, of the process without the sampler */
     unsigned int subticks; /* now */
     unsigned int threads;  /* that were there at the start */

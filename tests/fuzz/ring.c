@@ -12,7 +12,7 @@ struct layout {
     uint16_t tail;    /* where reading begins, in words */
     uint16_t head;    /* how far ahead the kernel is, in bytes */
     uint8_t shift;    /* the data are 64 bytes times 2 to the power of up to 7 */
-    uint8_t type;     /* bit 0: with the user's registers */
+    uint8_t type;     /* bit 0: with the user's registers; bit 1: the event's number a word later */
     uint8_t position; /* bit 0: just before the positions go round at 64 bits */
     uint8_t read;     /* words of a read-out in each sample, up to 3 */
 };
@@ -98,10 +98,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                          .data = bytes,
                          .size = room,
                          .tail = start_of(&layout),
-                         .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_ID,
-                         .read_words = layout.read % READ_WORDS};
+                         .id_word = layout.type & 2 ? 4 : 3};
     if (layout.type & 1)
-        ring.sample_type |= PERF_SAMPLE_REGS_USER;
+        ring.register_word = 4 + layout.read % READ_WORDS;
     ring.page->data_head = ring.tail + layout.head;
     check_reading(&ring, ring.tail);
     free(ring.page);

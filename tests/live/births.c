@@ -3,6 +3,7 @@
  *
  * They do nothing until the profile is on and all have been born; then each burns for so long that,
  * bound to one CPU, it has exactly one tick. */
+#include "profile.h"
 #include "support.h"
 
 #include <criterion/criterion.h>
@@ -10,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 enum { CREATORS = 4, BIRTHS = 10, STARTS = 6 };
@@ -143,6 +145,105 @@ Test(births, children_born_during_the_call_are_counted_once)
 Test(births, descendants_born_during_the_call_are_counted_once)
 {
     start_again_and_again(create_chain, true);
+}
+
+/* Where a fault is two software events of a thread, each gives a sample of it. Like the rest it is
+ * the start that matters: by then some threads have inherited what others are given. */
+enum { FAULTING_PAGES = 10, MOST_FAULTING = 400 };
+
+SUPPORT_SECTION(live_fault);
+
+SUPPORT_IN_SECTION(live_fault) static void fault(volatile char *pages, size_t page)
+{
+    for (size_t i = 0; i < FAULTING_PAGES; i++)
+        pages[i * page] = 1;
+}
+
+static _Atomic bool breeding, faulting;
+
+static void *fault_when_told(void *pages)
+{
+    while (!faulting)
+        usleep(1000);
+    fault(pages, (size_t)sysconf(_SC_PAGESIZE));
+    return NULL;
+}
+
+struct faulters {
+    pthread_t breeder, thread[MOST_FAULTING];
+    char *pages;  /* of the base size, which huge pages are not: a fault for each */
+    size_t bytes; /* of one thread */
+    int count;
+};
+
+static void *breed_faulters(void *argument)
+{
+    struct faulters *faulters = argument;
+
+    while (breeding && faulters->count < MOST_FAULTING) {
+        char *pages = faulters->pages + (size_t)faulters->count * faulters->bytes;
+
+        if (pthread_create(&faulters->thread[faulters->count], NULL, fault_when_told, pages) != 0)
+            break;
+        faulters->count++;
+    }
+    return NULL;
+}
+
+static void begin_breeding(struct faulters *faulters)
+{
+    faulters->bytes = FAULTING_PAGES * (size_t)sysconf(_SC_PAGESIZE);
+    faulters->pages = mmap(NULL, MOST_FAULTING * faulters->bytes, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    cr_assert_neq((void *)faulters->pages, MAP_FAILED);
+    madvise(faulters->pages, MOST_FAULTING * faulters->bytes, MADV_NOHUGEPAGE);
+    faulters->count = 0;
+    faulting = false;
+    breeding = true;
+    cr_assert_eq(pthread_create(&faulters->breeder, NULL, breed_faulters, faulters), 0);
+    usleep(2000);
+}
+
+static void let_fault(struct faulters *faulters)
+{
+    breeding = false;
+    pthread_join(faulters->breeder, NULL);
+    faulting = true;
+    for (int i = 0; i < faulters->count; i++)
+        pthread_join(faulters->thread[i], NULL);
+    munmap(faulters->pages, MOST_FAULTING * faulters->bytes);
+}
+
+Test(births, page_faults_of_threads_born_during_the_call_are_counted_once)
+{
+    static const struct support_hot faulty = {.start = __start_live_fault,
+                                              .end = __stop_live_fault};
+    uint64_t duplicates = 0;
+
+    support_require_perf();
+    for (int i = 0; i < STARTS; i++) {
+        profil_profile *profile = profile_open((struct profil_options){.event = "page-faults"});
+        static struct faulters faulters;
+        uint64_t faults = 0, others = 0;
+        struct profil_stats stats;
+
+        profile_add_loop_as_one(profile, &faulty, &faults);
+        profile_add_rest(profile, &others);
+        begin_breeding(&faulters);
+        profile_start(profile);
+        let_fault(&faulters);
+        profile_stop(profile);
+        stats = profile_stats(profile);
+        profile_close(profile);
+        cr_expect_eq(faults, (uint64_t)faulters.count * FAULTING_PAGES, "%ju of %d, %ju duplicates",
+                     (uintmax_t)faults, faulters.count * FAULTING_PAGES,
+                     (uintmax_t)stats.duplicate);
+        /* The kernel counts those of the calls and of the sampler, too. */
+        cr_expect_geq(stats.event_count, faults + others);
+        cr_expect_leq(stats.event_count, faults + others + stats.foreign + 5);
+        duplicates += stats.duplicate;
+    }
+    cr_expect_gt(duplicates, 0, "no thread had two events: the comparison shows nothing");
 }
 
 /* A listing of threads ends early where one of them ends, and then may lack even the one that reads

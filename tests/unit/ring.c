@@ -6,11 +6,7 @@
 #include <sched.h>
 #include <string.h>
 
-enum {
-    SAMPLE_TYPE = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_ID | PERF_SAMPLE_REGS_USER,
-    MOST_SAMPLES = 1024,
-    UNKNOWN_TYPE = 12345
-};
+enum { MOST_SAMPLES = 1024, UNKNOWN_TYPE = 12345 };
 
 struct seen {
     size_t samples, throttles;
@@ -61,7 +57,8 @@ static void empty_ring_at(uint64_t position)
                                  .data = fixture.data,
                                  .size = fixture.size,
                                  .tail = position,
-                                 .sample_type = SAMPLE_TYPE};
+                                 .id_word = 3,
+                                 .register_word = 4};
     fixture.reader = (struct ring_reader){.sample = see_sample,
                                           .lost = see_lost,
                                           .throttled = see_throttled,
@@ -195,7 +192,7 @@ Test(ring, a_user_sample_has_its_pc_process_thread_and_event)
 
 Test(ring, a_user_sample_without_registers_is_whole)
 {
-    fixture.ring.sample_type &= ~(uint64_t)PERF_SAMPLE_REGS_USER;
+    fixture.ring.register_word = 0;
     put(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, (const uint64_t[]){500, pair(1, 2), 3}, 4);
     cr_assert_eq(drain(), 1);
     check_sample(0, 500, true, 1, 2, 3);
@@ -223,7 +220,7 @@ Test(ring, a_kernel_sample_without_user_registers_is_not_attributed)
 
 Test(ring, a_kernel_sample_of_events_that_take_no_registers_is_not_attributed)
 {
-    fixture.ring.sample_type &= ~(uint64_t)PERF_SAMPLE_REGS_USER;
+    fixture.ring.register_word = 0;
     put(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_KERNEL, (const uint64_t[]){900, pair(30, 31), 32}, 4);
     put_kernel_sample(900, PERF_SAMPLE_REGS_ABI_64, 700);
     cr_assert_eq(drain(), 2);
@@ -244,32 +241,39 @@ Test(ring, a_kernel_sample_whose_register_is_cut_off_is_not_attributed)
     check_sample(2, 0, false, 30, 31, 32);
 }
 
-/* A sample in the kernel that also carries what a read(2) of its event gives: a value, and then
- * perhaps the number of lost records. */
+/* A sample in the kernel that carries what a read(2) of its event gives: a value, the event's
+ * number, and perhaps the number of lost records. */
 static void put_kernel_sample_with_reading(size_t read_words, uint64_t abi)
 {
-    uint64_t body[] = {900, pair(30, 31), 32, 5, 6, 7, 8};
+    uint64_t body[] = {900, pair(30, 31), 5, 32, 6, 7, 8};
 
-    body[3 + read_words] = abi;
-    body[4 + read_words] = 700;
-    put(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_KERNEL, body, abi ? 6 + read_words : 5 + read_words);
+    body[2 + read_words] = abi;
+    body[3 + read_words] = 700;
+    put(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_KERNEL, body, abi ? 5 + read_words : 4 + read_words);
 }
 
 Test(ring, the_registers_are_found_behind_the_reading_that_a_sample_carries)
 {
-    fixture.ring.sample_type |= PERF_SAMPLE_READ;
-    for (size_t read_words = 1; read_words <= 2; read_words++) {
+    fixture.ring.id_word = 4;
+    for (size_t read_words = 2; read_words <= 3; read_words++) {
         fixture.seen.samples = 0;
-        fixture.ring.read_words = read_words;
+        fixture.ring.register_word = 3 + read_words;
         put_kernel_sample_with_reading(read_words, PERF_SAMPLE_REGS_ABI_64);
         put_kernel_sample_with_reading(read_words, PERF_SAMPLE_REGS_ABI_NONE);
-        put_kernel_sample(900, PERF_SAMPLE_REGS_ABI_64, 701);
-        cr_assert_eq(drain(), 3);
+        cr_assert_eq(drain(), 2);
         check_sample(0, 700, true, 30, 31, 32);
         check_sample(1, 0, false, 30, 31, 32);
-        /* Too short: what follows the id is the reading. */
-        check_sample(2, 0, false, 30, 31, 32);
     }
+}
+
+Test(ring, a_sample_without_the_words_that_it_should_have_is_none)
+{
+    fixture.ring.id_word = 4;
+    put(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, (const uint64_t[]){900, pair(30, 31), 5}, 4);
+    put(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, (const uint64_t[]){900, pair(30, 31), 5, 32}, 5);
+    cr_assert_eq(drain(), 2);
+    cr_assert_eq(fixture.seen.samples, 1);
+    check_sample(0, 900, true, 30, 31, 32);
 }
 
 Test(ring, a_sample_of_a_guest_or_hypervisor_is_not_taken_for_the_program)
