@@ -141,7 +141,9 @@ enum profil_engine {
 enum profil_system {
     PROFIL_SYSTEM_AUTO, /* charged to the user PC that entered the kernel, where the kernel permits
                          * (CAP_PERFMON, or kernel.perf_event_paranoid <= 1), else not sampled */
-    PROFIL_SYSTEM_CHARGE, /* charged, or fail with EACCES; never by the C library's profil() */
+    PROFIL_SYSTEM_CHARGE, /* charged, or fail: with EACCES where the kernel does not let itself be
+                           * sampled. Never by the C library's profil(): ENOTSUP if that was asked
+                           * for */
     PROFIL_SYSTEM_USER    /* not sampled */
 };
 
@@ -202,7 +204,7 @@ int profil_open(profil_profile **profile, const struct profil_options *options);
  *
  * EINVAL: counter_bits, or a scale of 0 or 1. EFAULT: the counters are not writable memory (found
  * at profil_start() when the profile is stopped). ENOTSUP: the engine is the C library's, which has
- * one range of 16 bits. ENOMEM. */
+ * one range of 16 bits (found at profil_start() likewise). ENOMEM. */
 int profil_add_range(profil_profile *profile, void *counters, size_t bytes,
                      unsigned int counter_bits, size_t offset, unsigned int scale);
 
@@ -210,8 +212,9 @@ int profil_add_range(profil_profile *profile, void *counters, size_t bytes,
  *
  * EFAULT: counters are not writable. EBUSY: a conflict, see enum profil_on_conflict. ENOENT: the
  * machine does not have the event. ENOTSUP: the C library's profil() was asked for, and this is not
- * one range of 16 bits with ticks of 10 ms of CPU time. EACCES, EPERM, ENOSYS, EMFILE, ENOMEM,
- * EAGAIN and others: what the kernel said where there was nothing to fall back to. */
+ * one range of 16 bits with ticks of 10 ms of CPU time, or kernel time must be charged. EACCES,
+ * EPERM, ENOSYS, EMFILE, ENOMEM, EAGAIN and others: what the kernel said where there was nothing to
+ * fall back to. */
 int profil_start(profil_profile *profile);
 
 /* Stops; on return every tick so far is counted and the counters are the program's own again. No
@@ -250,13 +253,15 @@ struct profil_stats {
     uint64_t outside;      /* of these, at a PC that no range has a counter for */
     uint64_t unattributed; /* taken in the kernel, where no user PC was known */
     uint64_t foreign;      /* not counted: of another process, or of the library's own threads */
-    uint64_t duplicate;    /* not counted: of a thread that has two events, see libprofil(7) */
+    uint64_t duplicate;    /* not counted: of a thread that has two events, since it was born during
+                            * the start */
     uint64_t lost;         /* not taken: the ring buffer was full */
     uint64_t throttled;    /* times that the kernel paused an event for coming too fast */
     int corrupt;           /* whether a ring buffer held nonsense and is no longer read */
 
-    uint64_t event_count; /* ns or events, as the kernel counted them for all threads */
-    uint64_t cpu_time;    /* ns of CPU time of the process, without the sampler's */
+    uint64_t event_count; /* ns or events, as the kernel counted them for all threads, without
+                           * what duplicate samples stand for */
+    uint64_t cpu_time;    /* ns of CPU time of the process, without that of the samplers */
 
     /* The part of the CPU time (of the event count, for other events) that samples with a user PC
      * stand for; where the sub-ticks did not change, samples * period / subticks / cpu_time. 1 but

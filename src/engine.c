@@ -22,7 +22,8 @@ static bool fallback_is_taken(const struct engine *engine)
 static int start_fallback(struct engine *engine, const struct range_set *ranges,
                           struct reason *reason)
 {
-    const struct range *range = profil_range_set_only(ranges);
+    struct range range;
+    bool is_one = profil_range_set_only(ranges, &range);
     int result;
 
     if (!profil_fallback_exists()) {
@@ -30,7 +31,7 @@ static int start_fallback(struct engine *engine, const struct range_set *ranges,
                           "; in a static program there is no other profil() to fall back to");
         return -ENOSYS;
     }
-    if (!range || range->shift != BUCKET_SHIFT_16) {
+    if (!is_one || range.shift != BUCKET_SHIFT_16) {
         profil_reason_add(reason,
                           "; the C library's profil() has only one range of 16-bit counters");
         return -ENOTSUP;
@@ -42,12 +43,12 @@ static int start_fallback(struct engine *engine, const struct range_set *ranges,
     }
     result = profil_range_each(ranges, profil_memory_check_writable);
     if (result < 0) {
-        profil_privilege_explain(REFUSAL_BUFFER, result, reason);
+        profil_privilege_explain(REFUSAL_BUFFER, result, &engine->facts, reason);
         return result;
     }
     if (fallback_user)
         profil_fallback_stop();
-    result = profil_fallback_start(range);
+    result = profil_fallback_start(&range);
     fallback_user = result == 0 ? engine : NULL;
     return result;
 }
@@ -64,19 +65,20 @@ static enum refusal refusal_at(enum sampler_step step)
     return refusals[step];
 }
 
-/* A tick of 10 ms of CPU time is all that the C library's profil() counts. */
-static bool libc_counts(const struct plan *plan)
+/* A tick of 10 ms of CPU time is all that the C library's profil() counts, and it says nothing of
+ * the kernel's time. */
+static bool libc_counts(const struct settings *settings, const struct plan *plan)
 {
-    return profil_event_is_clock(&plan->sampler.spec) && plan->period == EVENT_TICK_NANOSECONDS;
+    return profil_event_is_clock(&plan->sampler.spec) && plan->period == EVENT_TICK_NANOSECONDS &&
+           settings->system != PROFIL_SYSTEM_CHARGE;
 }
 
-/* A buffer that cannot be written is the program's fault, and nothing to fall back from; nor is
- * there anything where the kernel's own time must be charged and is refused. */
+/* A buffer that cannot be written is the program's fault, and nothing to fall back from. */
 static bool may_fall_back(const struct settings *settings, const struct plan *plan,
-                          enum sampler_step failed)
+                          enum sampler_step failed, int error)
 {
-    return settings->engine == PROFIL_ENGINE_AUTO && settings->system != PROFIL_SYSTEM_CHARGE &&
-           failed != SAMPLER_BUFFER && libc_counts(plan);
+    return settings->engine == PROFIL_ENGINE_AUTO && libc_counts(settings, plan) &&
+           !(failed == SAMPLER_BUFFER && error == -EFAULT);
 }
 
 static int fall_back(struct engine *engine, struct range_set *ranges, int refused,
@@ -97,31 +99,33 @@ static int fall_back(struct engine *engine, struct range_set *ranges, int refuse
 static int start_perf(struct engine *engine, const struct settings *settings,
                       const struct plan *plan, struct range_set *ranges, struct reason *reason)
 {
-    enum sampler_step failed;
-    int result = profil_sampler_start(&engine->sampler, &plan->sampler, ranges, &failed);
+    struct sampler_start start;
+    int result = profil_sampler_start(&engine->sampler, &plan->sampler, ranges, &start);
 
+    engine->facts = start.facts;
     if (result == 0) {
         engine->used = PROFIL_ENGINE_PERF;
         return 0;
     }
-    if (failed == SAMPLER_EVENT && settings->system == PROFIL_SYSTEM_CHARGE &&
-        (result == -EACCES || result == -EPERM))
-        profil_privilege_explain_kernel(reason);
+    if (start.step == SAMPLER_EVENT && settings->system == PROFIL_SYSTEM_CHARGE &&
+        profil_privilege_lacks_kernel(result, &start.facts))
+        profil_privilege_explain_kernel(&start.facts, reason);
     else
-        profil_privilege_explain(refusal_at(failed), result, reason);
-    if (may_fall_back(settings, plan, failed))
+        profil_privilege_explain(refusal_at(start.step), result, &start.facts, reason);
+    if (may_fall_back(settings, plan, start.step, result))
         return fall_back(engine, ranges, result, reason);
     return result;
 }
 
-static int start_libc(struct engine *engine, const struct plan *plan, struct range_set *ranges,
-                      struct reason *reason)
+static int start_libc(struct engine *engine, const struct settings *settings,
+                      const struct plan *plan, struct range_set *ranges, struct reason *reason)
 {
     int result;
 
-    if (!libc_counts(plan)) {
-        profil_reason_set(reason, "the C library's profil() was asked for, and it counts nothing "
-                                  "but ticks of 10 ms of CPU time");
+    if (!libc_counts(settings, plan)) {
+        profil_reason_set(reason,
+                          "the C library's profil() was asked for, and it counts nothing but ticks "
+                          "of 10 ms of CPU time, and does not promise to charge the kernel's");
         return -ENOTSUP;
     }
     profil_reason_set(reason, "the C library's profil() was asked for");
@@ -147,7 +151,7 @@ int profil_engine_start(struct engine *engine, const struct settings *settings,
         return -EBUSY;
     }
     if (settings->engine == PROFIL_ENGINE_LIBC)
-        result = start_libc(engine, plan, ranges, reason);
+        result = start_libc(engine, settings, plan, ranges, reason);
     else
         result = start_perf(engine, settings, plan, ranges, reason);
     engine->running = result == 0;
@@ -165,7 +169,7 @@ int profil_engine_change(struct engine *engine, struct range_set *ranges, struct
     result = profil_sampler_change(engine->sampler, ranges);
     if (result < 0 && result != -ESRCH)
         profil_privilege_explain(result == -EFAULT ? REFUSAL_BUFFER : REFUSAL_MEMORY, result,
-                                 reason);
+                                 &engine->facts, reason);
     return result;
 }
 

@@ -12,6 +12,7 @@ struct engine {
     struct sampler *ended;        /* to be freed by profil_engine_discard() */
     struct sampler_counts counts; /* of the run, as of the last reading */
     struct conflict conflict;     /* at the start */
+    struct facts facts;           /* at the start, of what the kernel goes by */
 };
 
 /* All but forget: under one lock for all engines, as the C library's profil() is only one. 0, or

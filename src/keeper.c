@@ -11,11 +11,14 @@ enum keeper_word { KEEPER_WAIT, KEEPER_LEAVE, KEEPER_LAST };
 static void *run_keeper(void *argument)
 {
     struct keeper *keeper = argument;
+    uint64_t used = 0;
     uint32_t word;
 
     prctl(PR_SET_NAME, "profil-keeper");
+    profil_own_account(&used);
     while ((word = atomic_load(&keeper->word)) == KEEPER_WAIT)
         kernel_futex_wait(&keeper->word, KEEPER_WAIT, NULL);
+    profil_own_account(&used);
     if (word == KEEPER_LAST) {
         /* What the program registered with atexit() runs next, on this thread. */
         pthread_join(keeper->predecessor, NULL);

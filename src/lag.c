@@ -1,5 +1,6 @@
 #include "lag.h"
 
+#include "own.h"
 #include "threads.h"
 
 #include <sys/resource.h>
@@ -14,17 +15,14 @@ enum { NEGLIGIBLE_PART = 50 };
 /* Standard deviations. The question is asked fifty times a second, for hours. */
 enum { SIGMAS = 5 };
 
-static uint64_t clock_time(clockid_t clock)
+/* Of the process, without what the samplers have used; the others as of when they last looked. */
+static uint64_t cpu_time(struct lag *lag)
 {
     struct timespec now;
 
-    clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
-static uint64_t cpu_time(void)
-{
-    return clock_time(CLOCK_PROCESS_CPUTIME_ID) - clock_time(CLOCK_THREAD_CPUTIME_ID);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    profil_own_account(&lag->own);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec - profil_own_cpu_time();
 }
 
 static uint64_t system_time_of(int who)
@@ -53,16 +51,17 @@ static unsigned long program_threads(const struct lag *lag)
 
 void profil_lag_begin(struct lag *lag)
 {
-    *lag = (struct lag){.task_fd = profil_threads_open(),
-                        .cpu_time_before = cpu_time(),
-                        .system_time_before = system_time()};
+    *lag = (struct lag){.task_fd = profil_threads_open()};
+    lag->cpu_time_before = cpu_time(lag);
+    lag->system_time_before = system_time();
 }
 
-uint64_t profil_lag_cpu_time(const struct lag *lag)
+/* The difference of two differences, which may all go round. */
+uint64_t profil_lag_cpu_time(struct lag *lag)
 {
-    uint64_t now = cpu_time();
+    uint64_t used = cpu_time(lag) - lag->cpu_time_before;
 
-    return now > lag->cpu_time_before ? now - lag->cpu_time_before : 0;
+    return used < UINT64_MAX / 2 ? used : 0;
 }
 
 /* Where the kernel is not sampled, the samples say by chance how much of the time was the

@@ -14,13 +14,14 @@ struct lag {
     unsigned long most_threads;
     uint64_t cpu_time_before;
     uint64_t system_time_before;
+    uint64_t own; /* for profil_own_account() */
 };
 
 /* From now on. Called, like the others, by the sampler, whose own time is left out. */
 void profil_lag_begin(struct lag *lag);
 
 /* The CPU time of the program since then, in ns. */
-uint64_t profil_lag_cpu_time(const struct lag *lag);
+uint64_t profil_lag_cpu_time(struct lag *lag);
 
 /* Whether more of it is unsampled than the phase of the program's threads explains, and enough to
  * matter. `accounted` is the time that the samples stand for; time in the kernel counts only where

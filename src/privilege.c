@@ -3,10 +3,12 @@
 #include "config.h"
 
 #include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 #ifdef HAVE_LIBCAP
 #include <sys/capability.h>
 #endif
@@ -19,43 +21,35 @@
 #define CAP_SYS_ADMIN 21
 #endif
 
-enum { SECCOMP_MODE_UNKNOWN = -1, SECCOMP_FILTER = 2 };
+enum { SECCOMP_FILTER = 2 };
 
-/* The number that the file begins with; -100, which no sysctl here can have, when it cannot be
- * read. */
-enum { NO_NUMBER = -100 };
-
+/* The number that the file begins with, as a sysctl does. No malloc: the sampler is to have none.
+ */
 static int read_number(const char *path)
 {
-    FILE *file = fopen(path, "re");
-    int number = NO_NUMBER;
+    char text[32] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char *end;
+    long number;
 
-    if (!file)
-        return NO_NUMBER;
-    if (fscanf(file, "%d", &number) != 1)
-        number = NO_NUMBER;
-    fclose(file);
-    return number;
+    if (fd < 0)
+        return FACT_UNKNOWN;
+    if (read(fd, text, sizeof(text) - 1) < 0)
+        text[0] = '\0';
+    close(fd);
+    number = strtol(text, &end, 10);
+    return end == text ? FACT_UNKNOWN : (int)number;
 }
 
-static int paranoid_level(void)
+void profil_privilege_look(struct facts *facts)
 {
-    return read_number("/proc/sys/kernel/perf_event_paranoid");
+    facts->paranoid = read_number("/proc/sys/kernel/perf_event_paranoid");
+    facts->mlock_kb = read_number("/proc/sys/kernel/perf_event_mlock_kb");
 }
 
-static int seccomp_mode(void)
+static bool is_filtered(void)
 {
-    FILE *file = fopen("/proc/thread-self/status", "re");
-    char line[256];
-    int mode = SECCOMP_MODE_UNKNOWN;
-
-    if (!file)
-        return mode;
-    while (mode == SECCOMP_MODE_UNKNOWN && fgets(line, sizeof(line), file))
-        if (sscanf(line, "Seccomp: %d", &mode) != 1)
-            mode = SECCOMP_MODE_UNKNOWN;
-    fclose(file);
-    return mode;
+    return prctl(PR_GET_SECCOMP) == SECCOMP_FILTER;
 }
 
 #ifdef HAVE_LIBCAP
@@ -106,23 +100,21 @@ static void add_limit(struct reason *reason, const char *name, int resource, rli
 
 static void add_number(struct reason *reason, const char *name, int number)
 {
-    if (number == NO_NUMBER)
+    if (number == FACT_UNKNOWN)
         profil_reason_add(reason, "%s cannot be read", name);
     else
         profil_reason_add(reason, "%s is %d", name, number);
 }
 
-static void explain_permission(struct reason *reason)
+static void explain_permission(int level, struct reason *reason)
 {
-    int level = paranoid_level();
-
     /* 3 and more are the additions of Debian and others: no events at all for the unprivileged. */
-    if (!may_monitor() && (level > 2 || level == NO_NUMBER)) {
+    if (!may_monitor() && (level > 2 || level == FACT_UNKNOWN)) {
         add_number(reason, "the sysctl kernel.perf_event_paranoid", level);
         profil_reason_add(reason,
                           " and the process lacks CAP_PERFMON; set the sysctl to 2 or less, or "
                           "grant the capability");
-    } else if (seccomp_mode() == SECCOMP_FILTER) {
+    } else if (is_filtered()) {
         profil_reason_add(reason,
                           "a seccomp filter is in force, as in most containers, and refuses "
                           "the call; let it pass perf_event_open");
@@ -139,7 +131,7 @@ static void explain_permission(struct reason *reason)
 
 static void explain_missing_call(struct reason *reason)
 {
-    if (seccomp_mode() == SECCOMP_FILTER)
+    if (is_filtered())
         profil_reason_add(reason,
                           "a seccomp filter is in force, as in most containers, and answers for "
                           "the kernel; let it pass perf_event_open");
@@ -147,12 +139,18 @@ static void explain_missing_call(struct reason *reason)
         profil_reason_add(reason, "the kernel was built without CONFIG_PERF_EVENTS");
 }
 
-static void explain_event(int error, struct reason *reason)
+static void explain_full_system(struct reason *reason)
+{
+    profil_reason_add(reason, "the system's table of open files is full; raise the sysctl "
+                              "fs.file-max");
+}
+
+static void explain_event(int error, const struct facts *facts, struct reason *reason)
 {
     switch (error) {
     case -EACCES:
     case -EPERM:
-        explain_permission(reason);
+        explain_permission(facts->paranoid, reason);
         break;
     case -ENOSYS:
         explain_missing_call(reason);
@@ -163,8 +161,7 @@ static void explain_event(int error, struct reason *reason)
         profil_reason_add(reason, " by its hard limit (ulimit -Hn); raise it");
         break;
     case -ENFILE:
-        profil_reason_add(reason, "the system's table of open files is full; raise the sysctl "
-                                  "fs.file-max");
+        explain_full_system(reason);
         break;
     case -ENOENT:
     case -ENODEV:
@@ -187,14 +184,13 @@ static void explain_no_memory(struct reason *reason)
     profil_reason_add(reason, "there is no memory or address space for it");
 }
 
-static void explain_ring(int error, struct reason *reason)
+static void explain_ring(int error, const struct facts *facts, struct reason *reason)
 {
     if (error != -EPERM) {
         explain_no_memory(reason);
         return;
     }
-    add_number(reason, "the sysctl kernel.perf_event_mlock_kb",
-               read_number("/proc/sys/kernel/perf_event_mlock_kb"));
+    add_number(reason, "the sysctl kernel.perf_event_mlock_kb", facts->mlock_kb);
     profil_reason_add(reason,
                       " for each CPU and all of the user's processes together, beyond that ");
     add_limit(reason, "RLIMIT_MEMLOCK", RLIMIT_MEMLOCK, 1024, " KiB");
@@ -204,7 +200,7 @@ static void explain_ring(int error, struct reason *reason)
 
 static void explain_refusal(struct reason *reason)
 {
-    if (seccomp_mode() == SECCOMP_FILTER)
+    if (is_filtered())
         profil_reason_add(reason,
                           "a seccomp filter is in force, as in most containers, and refuses "
                           "the call; let it pass");
@@ -250,7 +246,7 @@ static bool explain_shortage(int error, struct reason *reason)
         profil_reason_add(reason, " (ulimit -n); raise it");
         return true;
     case -ENFILE:
-        explain_event(error, reason);
+        explain_full_system(reason);
         return true;
     case -ENOMEM:
         explain_no_memory(reason);
@@ -262,7 +258,7 @@ static bool explain_shortage(int error, struct reason *reason)
 
 static void explain_threads(int error, struct reason *reason)
 {
-    if ((error == -EPERM || error == -ENOSYS) && seccomp_mode() == SECCOMP_FILTER)
+    if ((error == -EPERM || error == -ENOSYS) && is_filtered())
         explain_refusal(reason);
     else
         profil_reason_add(reason,
@@ -270,7 +266,8 @@ static void explain_threads(int error, struct reason *reason)
                           "process namespace");
 }
 
-static void explain_cause(enum refusal refusal, int error, struct reason *reason)
+static void explain_cause(enum refusal refusal, int error, const struct facts *facts,
+                          struct reason *reason)
 {
     if (refusal != REFUSAL_EVENT && refusal != REFUSAL_RING && refusal != REFUSAL_THREAD &&
         explain_shortage(error, reason))
@@ -280,10 +277,10 @@ static void explain_cause(enum refusal refusal, int error, struct reason *reason
         explain_thread(error, reason);
         break;
     case REFUSAL_EVENT:
-        explain_event(error, reason);
+        explain_event(error, facts, reason);
         break;
     case REFUSAL_RING:
-        explain_ring(error, reason);
+        explain_ring(error, facts, reason);
         break;
     case REFUSAL_TABLE:
         profil_reason_add(reason, "both close_range and unshare(CLONE_FILES) are refused, as by a "
@@ -301,24 +298,29 @@ static void explain_cause(enum refusal refusal, int error, struct reason *reason
     }
 }
 
-void profil_privilege_explain(enum refusal refusal, int error, struct reason *reason)
+void profil_privilege_explain(enum refusal refusal, int error, const struct facts *facts,
+                              struct reason *reason)
 {
     const char *name = strerrorname_np(-error);
 
     profil_reason_set(reason, "%s failed with %s: ", operation(refusal), name ? name : "an error");
-    explain_cause(refusal, error, reason);
+    explain_cause(refusal, error, facts, reason);
 }
 
-void profil_privilege_explain_kernel(struct reason *reason)
+/* The kernel says EACCES to whoever may not have it sampled at levels 0 to 2. */
+bool profil_privilege_lacks_kernel(int error, const struct facts *facts)
 {
-    int level = paranoid_level();
+    return error == -EACCES && facts->paranoid == 2 && !may_monitor();
+}
 
+void profil_privilege_explain_kernel(const struct facts *facts, struct reason *reason)
+{
     profil_reason_set(reason, "time in the kernel is not charged: ");
-    if (level != NO_NUMBER && level <= 1) {
+    if (facts->paranoid != FACT_UNKNOWN && facts->paranoid <= 1) {
         profil_reason_add(reason, "the kernel does not let it be sampled here");
         return;
     }
-    add_number(reason, "the sysctl kernel.perf_event_paranoid", level);
+    add_number(reason, "the sysctl kernel.perf_event_paranoid", facts->paranoid);
     profil_reason_add(
         reason, " and the process lacks CAP_PERFMON; set the sysctl to 1 or grant the capability");
 }

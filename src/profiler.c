@@ -94,8 +94,7 @@ static int turn_on(struct profil_profile *profile, struct range_set *ranges)
     return result;
 }
 
-/* The kernel's refusal to have itself sampled is no failure, and looked into only when asked for.
- */
+/* The kernel's refusal to have itself sampled is no failure, and told only when asked for. */
 static bool lacks_kernel(const struct profil_profile *profile)
 {
     return profile->engine.used == PROFIL_ENGINE_PERF && profile->engine.counts.threads > 0 &&
@@ -106,7 +105,7 @@ static bool lacks_kernel(const struct profil_profile *profile)
 static void explain_kernel(struct profil_profile *profile)
 {
     if (!profile->reason.text[0] && lacks_kernel(profile))
-        profil_privilege_explain_kernel(&profile->reason);
+        profil_privilege_explain_kernel(&profile->engine.facts, &profile->reason);
 }
 
 /* Samples that others have taken of the threads of a sampler are known by their numbers, which

@@ -95,9 +95,14 @@ struct range_set *profil_range_set_single(const struct range *range)
     return set;
 }
 
-const struct range *profil_range_set_only(const struct range_set *set)
+bool profil_range_set_only(const struct range_set *set, struct range *range)
 {
-    return set->count == 1 && !set->has_overflow ? &set->entries[0].range : NULL;
+    if (set->count + set->has_overflow != 1)
+        return false;
+    *range = set->has_overflow ? set->overflow : set->entries[0].range;
+    if (set->has_overflow)
+        range->scale = 0;
+    return true;
 }
 
 static int add_carries(struct range *range)

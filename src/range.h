@@ -27,8 +27,9 @@ struct range_set *profil_range_set_new(const struct range *ranges, size_t count,
 /* Gives each range the carries of its buckets, untouched. 0 or -ENOMEM. */
 int profil_range_set_prepare(struct range_set *set);
 
-/* The range of a set that is one range and nothing else, else NULL. */
-const struct range *profil_range_set_only(const struct range_set *set);
+/* Whether the set is the same as that of profil(3) for one range, which is stored. Its scale may
+ * then be 0: the first counter takes all. */
+bool profil_range_set_only(const struct range_set *set, struct range *range);
 
 /* Gives the carries back, but not what malloc() gave. */
 void profil_range_set_retire(struct range_set *set);

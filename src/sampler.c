@@ -27,7 +27,7 @@ struct sampler {
     struct attach_count earlier; /* of events that were closed for finer ones */
     struct tally tally;
     struct lag lag;
-    enum sampler_step step;
+    struct sampler_start start;
     bool refined;
 
     struct service thread;
@@ -51,8 +51,8 @@ static void complete_counts(struct sampler *sampler, struct sampler_counts *coun
     *counts = sampler->tally.counts;
     counts->subticks = sampler->tally.subticks;
     counts->event_count = sampler->earlier.value + kernel.value;
-    counts->event_count -= counts->duplicated < counts->event_count ? counts->duplicated
-                                                                    : counts->event_count;
+    counts->event_count -=
+        counts->duplicated < counts->event_count ? counts->duplicated : counts->event_count;
     /* A LOST record comes with the next sample that finds room, which may never be. */
     if (kernel.lost_known)
         counts->lost = sampler->earlier.lost + kernel.lost;
@@ -93,13 +93,13 @@ static int attach(struct sampler *sampler)
     result =
         profil_attach_open(&sampler->attachment, &sampler->plan.spec, ring_pages(sampler), &failed);
     if (result < 0) {
-        sampler->step = steps[failed];
+        sampler->start.step = steps[failed];
         return result;
     }
     profil_lag_begin(&sampler->lag);
     result = profil_attach_enable(&sampler->attachment);
     if (result < 0) {
-        sampler->step = SAMPLER_CONTROL;
+        sampler->start.step = SAMPLER_CONTROL;
         profil_attach_close(&sampler->attachment);
     }
     return result;
@@ -114,15 +114,16 @@ static int start(struct sampler *sampler)
         return -ECANCELED;
     sampler->own[1] = keeper;
     profil_own_add(keeper);
-    sampler->step = SAMPLER_TABLE;
+    sampler->start.step = SAMPLER_TABLE;
     result = profil_table_leave(FIRST_CLOSED_DESCRIPTOR);
     if (result < 0)
         return result;
-    sampler->step = SAMPLER_SIGNALFD;
+    profil_privilege_look(&sampler->start.facts); /* while numbers are free under any limit */
+    sampler->start.step = SAMPLER_SIGNALFD;
     result = profil_channel_attach(&sampler->channel, profil_event_is_clock(&sampler->plan.spec));
     if (result < 0)
         return result;
-    sampler->step = SAMPLER_BUFFER;
+    sampler->start.step = SAMPLER_BUFFER;
     result = prepare(sampler, sampler->tally.ranges);
     if (result < 0)
         return result;
@@ -232,6 +233,7 @@ enum { HOLD_OFF_NANOSECONDS = 2 * EVENT_TICK_NANOSECONDS };
 static void rest(struct sampler *sampler)
 {
     profil_conflict_look(&sampler->tally.counts.conflict);
+    profil_own_account(&sampler->lag.own);
     profil_channel_rest(&sampler->channel, HOLD_OFF_NANOSECONDS);
 }
 
@@ -246,6 +248,7 @@ static bool await_samples(struct sampler *sampler, unsigned int empty_wakeups)
 
     if (empty_wakeups > 1)
         rest(sampler);
+    profil_own_account(&sampler->lag.own);
     if (profil_channel_poll(&sampler->channel, descriptors, count) <= 0)
         return true;
     return profil_attach_refresh(&sampler->attachment);
@@ -295,6 +298,7 @@ static void *run_sampler(void *argument)
     sampler->tally.process = getpid();
     if (!serve(sampler))
         leave_to_keeper(sampler);
+    profil_own_account(&sampler->lag.own);
     return NULL;
 }
 
@@ -322,7 +326,7 @@ static int start_threads(struct sampler *sampler)
         profil_service_give_up(&sampler->keeper.service);
         profil_channel_await_start(&sampler->channel);
         profil_service_join(&sampler->thread);
-        sampler->step = SAMPLER_THREAD;
+        sampler->start.step = SAMPLER_THREAD;
         return result;
     }
     result = profil_channel_await_start(&sampler->channel);
@@ -348,29 +352,30 @@ static void disown(struct sampler *sampler)
 }
 
 int profil_sampler_start(struct sampler **sampler, const struct sampler_plan *plan,
-                         struct range_set *ranges, enum sampler_step *step)
+                         struct range_set *ranges, struct sampler_start *start)
 {
     struct sampler *starting = calloc(1, sizeof(*starting));
     int result;
 
-    *step = SAMPLER_MEMORY;
+    *start = (struct sampler_start){.step = SAMPLER_MEMORY,
+                                    .facts = {.paranoid = FACT_UNKNOWN, .mlock_kb = FACT_UNKNOWN}};
     if (!starting)
         return -ENOMEM;
     starting->plan = *plan;
     starting->tally.subticks = plan->subticks;
     starting->tally.sample_period = plan->spec.attr.sample_period;
     starting->tally.ranges = ranges;
-    starting->step = SAMPLER_THREAD;
+    starting->start = *start;
+    starting->start.step = SAMPLER_THREAD;
     starting->tally.random = random_seed(starting);
     profil_channel_init(&starting->channel);
     result = start_threads(starting);
-    if (result < 0) {
-        *step = starting->step;
+    *start = starting->start;
+    if (result == 0)
+        *sampler = starting;
+    else
         profil_sampler_free(starting);
-        return result;
-    }
-    *sampler = starting;
-    return 0;
+    return result;
 }
 
 int profil_sampler_change(struct sampler *sampler, struct range_set *ranges)

@@ -4,6 +4,7 @@
 #define PROFIL_SAMPLER_H
 
 #include "event.h"
+#include "privilege.h"
 #include "range.h"
 #include "tally.h"
 
@@ -34,10 +35,16 @@ enum sampler_step {
     SAMPLER_CONTROL,
 };
 
+/* How a start went. */
+struct sampler_start {
+    enum sampler_step step; /* at which it failed, if it did */
+    struct facts facts;     /* if it went as far as the events */
+};
+
 /* Starts sampling into the set, which stays the caller's and must last as long as it is in use.
- * 0, or -errno with *step set. */
+ * 0 or -errno. */
 int profil_sampler_start(struct sampler **sampler, const struct sampler_plan *plan,
-                         struct range_set *ranges, enum sampler_step *step);
+                         struct range_set *ranges, struct sampler_start *start);
 
 /* From the return on, ticks go to the new set and nothing touches the old one. 0, or -errno and the
  * old set stays: -EFAULT, -ENOMEM, or -ESRCH when sampling has ended because every thread of the

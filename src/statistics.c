@@ -1,6 +1,8 @@
 #include "statistics.h"
 
 #include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -49,27 +51,68 @@ void profil_statistics_fill(const struct engine *engine, const struct settings *
     strcpy(stats->event, settings->event[0] ? settings->event : "task-clock");
 }
 
+/* Nothing may come of a standard error that cannot be written to. */
+struct silence {
+    sigset_t mask;
+    bool was_pending;
+};
+
+static struct silence silence_begin(void)
+{
+    struct silence silence;
+    sigset_t pipe, pending;
+
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe, &silence.mask);
+    sigpending(&pending);
+    silence.was_pending = sigismember(&pending, SIGPIPE);
+    return silence;
+}
+
+static void silence_end(const struct silence *silence)
+{
+    const struct timespec now = {0};
+    sigset_t pipe;
+
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    if (!silence->was_pending)
+        sigtimedwait(&pipe, NULL, &now);
+    pthread_sigmask(SIG_SETMASK, &silence->mask, NULL);
+}
+
 /* dprintf() and a descriptor: at exit the streams may be closed already. */
+__attribute__((format(printf, 1, 2))) static void print(const char *format, ...)
+{
+    struct silence silence = silence_begin();
+    va_list arguments;
+
+    va_start(arguments, format);
+    vdprintf(STDERR_FILENO, format, arguments);
+    va_end(arguments);
+    silence_end(&silence);
+}
+
 void profil_statistics_print(const struct profil_stats *stats, bool counts_time,
                              const struct reason *reason)
 {
     const char *separator = reason->text[0] ? "; " : "";
 
     if (stats->engine == PROFIL_ENGINE_LIBC) {
-        dprintf(STDERR_FILENO, "libprofil: engine libc%s%s\n", separator, reason->text);
+        print("libprofil: engine libc%s%s\n", separator, reason->text);
         return;
     }
-    dprintf(STDERR_FILENO,
-            "libprofil: engine perf, %s, %" PRIu64 " %s to a tick of %u sample%s: %" PRIu64
-            " ticks, %" PRIu64 " saturated; %" PRIu64 " samples, %" PRIu64 " outside, %" PRIu64
-            " in the kernel, %" PRIu64 " lost; %.3f s of CPU time, coverage %.3f%s%s\n",
-            stats->event, stats->period, counts_time ? "ns" : "events", stats->subticks,
-            stats->subticks == 1 ? "" : "s", stats->ticks, stats->saturated, stats->samples,
-            stats->outside, stats->unattributed, stats->lost, (double)stats->cpu_time * 1e-9,
-            stats->coverage, separator, reason->text);
+    print("libprofil: engine perf, %s, %" PRIu64 " %s to a tick of %u sample%s: %" PRIu64
+          " ticks, %" PRIu64 " saturated; %" PRIu64 " samples, %" PRIu64 " outside, %" PRIu64
+          " in the kernel, %" PRIu64 " lost; %.3f s of CPU time, coverage %.3f%s%s\n",
+          stats->event, stats->period, counts_time ? "ns" : "events", stats->subticks,
+          stats->subticks == 1 ? "" : "s", stats->ticks, stats->saturated, stats->samples,
+          stats->outside, stats->unattributed, stats->lost, (double)stats->cpu_time * 1e-9,
+          stats->coverage, separator, reason->text);
 }
 
 void profil_statistics_print_failure(const struct reason *reason)
 {
-    dprintf(STDERR_FILENO, "libprofil: no profile: %s\n", reason->text);
+    print("libprofil: no profile: %s\n", reason->text);
 }

@@ -1,6 +1,7 @@
 /* The sampler's descriptors are nobody else's: they take no number of the program's table, and
  * nothing that is done there reaches them. */
 #include "act.h"
+#include "libprofil.h"
 #include "support.h"
 
 #include <criterion/criterion.h>
@@ -74,7 +75,7 @@ static void *start_change_and_stop(void *argument)
     return NULL;
 }
 
-Test(descriptors, no_number_is_taken_even_for_a_moment)
+static void expect_no_number_taken(void *(*cycle)(void *cycles))
 {
     support_require_perf();
     struct cycles cycles = {.count = 50};
@@ -82,7 +83,7 @@ Test(descriptors, no_number_is_taken_even_for_a_moment)
     unsigned long looks = 0, wrong = 0;
     pthread_t thread;
 
-    cr_assert_eq(pthread_create(&thread, NULL, start_change_and_stop, &cycles), 0);
+    cr_assert_eq(pthread_create(&thread, NULL, cycle, &cycles), 0);
     while (!__atomic_load_n(&cycles.done, __ATOMIC_ACQUIRE)) {
         wrong += lowest_free_number() != before;
         looks++;
@@ -90,6 +91,34 @@ Test(descriptors, no_number_is_taken_even_for_a_moment)
     pthread_join(thread, NULL);
     cr_expect_eq(cycles.failures, 0, "%d calls failed", cycles.failures);
     cr_expect_eq(wrong, 0, "%lu of %lu looks found a number taken", wrong, looks);
+}
+
+Test(descriptors, no_number_is_taken_even_for_a_moment)
+{
+    expect_no_number_taken(start_change_and_stop);
+}
+
+/* Whose time in the kernel is not sampled has a reason made each time, and a failed call has one.
+ */
+static void *ask_for_reasons(void *argument)
+{
+    struct cycles *cycles = argument;
+    char reason[256];
+
+    for (int i = 0; i < cycles->count; i++) {
+        cycles->failures += on() != 0;
+        profil_reason(NULL, reason, sizeof(reason));
+        process_profil_off();
+        cycles->failures += sprofil(NULL, 1, NULL, 0) == 0;
+        profil_reason(NULL, reason, sizeof(reason));
+    }
+    __atomic_store_n(&cycles->done, 1, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+Test(descriptors, no_number_is_taken_for_a_reason)
+{
+    expect_no_number_taken(ask_for_reasons);
 }
 
 /* Files at all the numbers from 3 on that the sampler's descriptors could have. */

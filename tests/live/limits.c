@@ -129,6 +129,29 @@ Test(limits, a_low_soft_limit_of_descriptors_is_no_hindrance_and_stays)
     expect_act("lift_soft_limit", "");
 }
 
+/* What the reason says of the system was read while there was a number for the file. */
+static int have_two_descriptors(const char *unused)
+{
+    bool is_whole = support_kernel_is_sampled();
+    struct rlimit limit;
+    char reason[512];
+
+    (void)unused;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    refusal_lower_limit(RLIMIT_NOFILE, 2, limit.rlim_max);
+    refusal_expect_start(PROFIL_ENGINE_PERF);
+    profil_reason(NULL, reason, sizeof(reason));
+    if (!is_whole && !strstr(reason, "kernel.perf_event_paranoid is "))
+        process_complain("the reason: %s", reason);
+    refusal_expect_ticks_and_stop();
+    return 0;
+}
+
+Test(limits, with_two_descriptors_it_is_profiled_and_the_reason_has_its_figures)
+{
+    expect_act("have_two_descriptors", "");
+}
+
 /* Without close_range(2) the table is copied, full as it is. */
 static int fill_table(const char *close_range)
 {
@@ -463,6 +486,7 @@ const struct act acts[] = {
     {"have_no_rings", have_no_rings},
     {"have_no_threads", have_no_threads},
     {"have_small_rings", have_small_rings},
+    {"have_two_descriptors", have_two_descriptors},
     {"lift_soft_limit", lift_soft_limit},
     {"need_room", need_room},
     {"run_on_one_cpu", run_on_one_cpu},

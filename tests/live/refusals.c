@@ -68,6 +68,17 @@ static void act_for_each_error(const char *name)
     }
 }
 
+static void expect_act(const char *name, int number)
+{
+    struct outcome outcome;
+    char argument[16];
+
+    support_require_perf();
+    snprintf(argument, sizeof(argument), "%d", number);
+    act_run(&outcome, name, argument);
+    process_expect(&outcome, process_exited(0));
+}
+
 static bool timer_is_armed(void)
 {
     struct itimerval timer;
@@ -224,13 +235,59 @@ static int ask_too_much(const char *number)
 
 Test(refusals, several_ranges_or_wider_counters_have_the_error_of_the_kernel)
 {
-    struct outcome outcome;
-    char number[16];
+    expect_act("ask_too_much", EACCES);
+}
 
-    support_require_perf();
-    snprintf(number, sizeof(number), "%d", EACCES);
-    act_run(&outcome, "ask_too_much", number);
-    process_expect(&outcome, process_exited(0));
+/* An entry that takes what no other one does, and has no other one. */
+static int take_all(const char *number)
+{
+    static unsigned short counter;
+    struct prof all = {&counter, sizeof(counter), 0, 2};
+
+    refuse(number);
+    if (sprofil(&all, 1, NULL, PROF_USHORT) != 0)
+        process_complain("sprofil: %s", strerrorname_np(errno));
+    support_burn(0.5);
+    if (counter < 30)
+        process_complain("%d ticks in 0.5 s", counter);
+    process_profil_off();
+    return 0;
+}
+
+/* A program that must have the kernel's time has no use for the C library's profile. */
+static int demand_kernel_time(const char *number)
+{
+    refusal_begin(SYS_perf_event_open, atoi(number));
+    setenv("PROFIL_SYSTEM", "charge", 1);
+    refusal_expect_failure(atoi(number));
+    refusal_expect_reason((const char *const[]){"perf_event_open", strerrorname_np(atoi(number)),
+                                                "seccomp filter", NULL});
+    return 0;
+}
+
+static int demand_kernel_time_of_libc(const char *unused)
+{
+    (void)unused;
+    setenv("PROFIL_SYSTEM", "charge", 1);
+    setenv("PROFIL_ENGINE", "libc", 1);
+    refusal_expect_failure(ENOTSUP);
+    refusal_expect_reason((const char *const[]){"the C library's profil()", "kernel", NULL});
+    return 0;
+}
+
+Test(refusals, an_overflow_entry_alone_falls_back_like_one_counter)
+{
+    expect_act("take_all", EPERM);
+}
+
+Test(refusals, who_must_have_kernel_time_is_told_of_the_filter_and_does_not_fall_back)
+{
+    expect_act("demand_kernel_time", EPERM);
+}
+
+Test(refusals, kernel_time_is_not_to_be_had_of_the_c_librarys_profile)
+{
+    expect_act("demand_kernel_time_of_libc", 0);
 }
 
 static int misname_buffer(const char *number)
@@ -357,6 +414,8 @@ Test(refusals, the_events_before_a_refused_one_do_not_stay)
 const struct act acts[] = {
     {"ask_too_much", ask_too_much},
     {"change_buffer", change_buffer},
+    {"demand_kernel_time", demand_kernel_time},
+    {"demand_kernel_time_of_libc", demand_kernel_time_of_libc},
     {"fail", fail},
     {"fall_back", fall_back},
     {"fall_back_from_ignored", fall_back_from_ignored},
@@ -364,5 +423,6 @@ const struct act acts[] = {
     {"keep_timer", keep_timer},
     {"misname_buffer", misname_buffer},
     {"refuse_some", refuse_some},
+    {"take_all", take_all},
     {NULL, NULL},
 };

@@ -483,9 +483,38 @@ Test(signals, a_storm_of_signals_does_not_stop_the_sampling)
               seconds, user, received);
 }
 
+/* ---- Standard error is a pipe that nobody reads. ---- */
+
+static int lose_standard_error(const char *unused)
+{
+    int ends[2];
+    sigset_t pending;
+
+    (void)unused;
+    setenv("PROFIL_VERBOSE", "1", 1);
+    if (pipe(ends) != 0 || dup2(ends[1], STDERR_FILENO) < 0)
+        return 2;
+    close(ends[0]);
+    if (profil(&ticks, sizeof(ticks), 0, 0) != 0)
+        return 3;
+    process_profil_off();
+    sigpending(&pending);
+    return sigismember(&pending, SIGPIPE) ? 4 : 0;
+}
+
+Test(signals, figures_for_a_broken_pipe_do_not_end_the_program)
+{
+    struct outcome outcome;
+
+    support_require_perf();
+    act_run(&outcome, "lose_standard_error", "");
+    cr_expect_eq(outcome.status, process_exited(0), "status %#x", outcome.status);
+}
+
 const struct act acts[] = {
     {"block_and_send", block_and_send},
     {"change_identity", change_identity},
+    {"lose_standard_error", lose_standard_error},
 #ifdef SIGSTKFLT
     {"leave_pending", leave_pending},
 #endif

@@ -244,6 +244,39 @@ Test(statistics, lost_samples_are_reported_and_make_up_the_cpu_time_with_the_oth
                        0.001);
 }
 
+static double cpu_seconds(profil_profile *profile)
+{
+    return (double)profile_stats(profile).cpu_time * 1e-9;
+}
+
+/* Thirty samplers use a tenth of the time, which is not the program's. */
+Test(statistics, the_cpu_time_is_without_that_of_any_sampler)
+{
+    enum { PROFILES = 30 };
+    profil_profile *profiles[PROFILES];
+    double used, before[PROFILES];
+
+    support_require_perf();
+    for (int i = 0; i < PROFILES; i++) {
+        profiles[i] = profile_open((struct profil_options){.subticks = 1});
+        profile_start(profiles[i]);
+    }
+    for (int i = 0; i < PROFILES; i++)
+        before[i] = cpu_seconds(profiles[i]);
+    used = support_thread_seconds();
+    support_burn(1);
+    used = support_thread_seconds() - used;
+    for (int i = 0; i < PROFILES; i++) {
+        double counted = cpu_seconds(profiles[i]) - before[i];
+
+        /* With what asking the others takes. */
+        cr_expect(counted >= 0.998 * used && counted <= 1.01 * used + 0.01, "%.4f of %.4f s",
+                  counted, used);
+    }
+    for (int i = 0; i < PROFILES; i++)
+        profile_close(profiles[i]);
+}
+
 static void touch_again_and_again(volatile char *pages, size_t bytes, int times)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
