@@ -43,9 +43,15 @@ def choose(options, runner):
 
 
 def loss_measures(options):
-    """One thread for a second first; more only if that lost nothing and ended in time."""
+    """Ever shorter periods, for as long as they end in time."""
+    if options.short:
+        return
     cpus = len(os.sched_getaffinity(0))
-    return measures.loss([(1, 1), (cpus, 1), (cpus, 10)]) if options.with_loss else ()
+    for microseconds in (100, 50):
+        yield measures.loss(microseconds, cpus, 10)
+    if options.with_loss:
+        yield measures.loss(10, 1, 1)
+        yield measures.loss(10, cpus, 10)
 
 
 def take(options, runner, results, say):
@@ -54,6 +60,8 @@ def take(options, runner, results, say):
             continue
         measures.run(runner, measure, results, options.seed, say)
     for measure in loss_measures(options):
+        if options.only not in measure.name:
+            continue
         measures.run(runner, measure, results, options.seed, say)
         if results.problem(measure.name, "libprofil"):
             break

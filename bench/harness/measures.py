@@ -108,12 +108,11 @@ def cost(rounds_of_work):
                   ("none",) + INSIDE)
 
 
-def loss(threads_and_seconds):
-    for threads, seconds in threads_and_seconds:
-        yield Measure("loss", f"10 us, {threads} busy, {seconds} s",
-                      ("loss", 10_000, threads, seconds),
-                      (("lost", "lost", ""), ("ticks", "samples", ""), ("ratio", "ratio", "")), 1,
-                      ("libprofil",))
+def loss(microseconds, threads, seconds):
+    return Measure("loss", f"a sample each {microseconds} us, {threads} threads of {seconds} s",
+                   ("loss", microseconds * 1000, threads, seconds),
+                   (("lost", "lost", ""), ("ticks", "samples", ""),
+                    ("ratio", "samples per period", "")), 1, ("libprofil",))
 
 
 # What the short form runs, and how often: no more than fits into a minute.

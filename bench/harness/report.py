@@ -198,6 +198,9 @@ NOTES = """## What the rows mean
 - **Not resolved**: the brackets behind a ratio of costs are what it lies in nine times in ten when
   the rounds are drawn anew; the target is within them.
 - **Start and stop**: a line through the medians at 1 to 5000 threads.
+- **Loss**: busy threads on all CPUs. Samples per period below 1 with none lost are those that the
+  kernel did not take: its timer skips what has passed before it is set again. With still shorter
+  periods it does little else.
 - **PAPI** profiles the threads that set it up themselves, which these do. Where the processor has no
   counters, as in most virtual machines, PAPI uses no perf event; the benchmark has it believe that
   the kernel's software events are the processor's.
