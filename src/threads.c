@@ -66,11 +66,15 @@ static int visit_entry(struct reading *reading, struct visited *visited, pid_t t
  * reached is gone by the next call, and visits take time. */
 static int read_entries(struct reading *reading, struct growable *names, size_t *used)
 {
+    enum { AT_ONCE = 32768 };
+
     *used = 0;
     for (;;) {
         long got;
-        int result = profil_memory_grow(names, *used + 32768);
+        int result = 0;
 
+        if (names->bytes < *used + AT_ONCE) /* twice: the call that finds the end needs room, too */
+            result = profil_memory_grow(names, *used + 2 * AT_ONCE);
         if (result < 0)
             return result;
         got = kernel_getdents64(reading->fd, (char *)names->base + *used, names->bytes - *used);
