@@ -33,16 +33,17 @@ static double stamps_per_nanosecond(void)
 }
 
 /* With two CPUs the measured thread has one and the profiler's own thread the other, so that the
- * gaps are those that sampling makes in the program; the profiler's own time is counted apart. */
-static void pin(size_t which)
+ * gaps are those that sampling makes in the program; the profiler's own time is counted apart. The
+ * CPUs are those of the process, not those of a thread that is pinned already. */
+static void pin(const cpu_set_t *allowed, size_t which)
 {
-    cpu_set_t allowed, one;
+    cpu_set_t one;
     size_t seen = 0;
 
-    if (sched_getaffinity(0, sizeof(allowed), &allowed) < 0 || CPU_COUNT(&allowed) < 2)
+    if (CPU_COUNT(allowed) < 2)
         return;
     for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
-        if (CPU_ISSET(cpu, &allowed) && seen++ == which) {
+        if (CPU_ISSET(cpu, allowed) && seen++ == which) {
             CPU_ZERO(&one);
             CPU_SET(cpu, &one);
             sched_setaffinity(0, sizeof(one), &one);
@@ -54,6 +55,7 @@ static void pin(size_t which)
 enum { SHORTEST_GAP = 500, LONGEST_GAP = 300000 };
 
 struct gaps {
+    cpu_set_t cpus;
     uint64_t wall, cpu, count;
     double nanoseconds; /* in gaps */
     double seconds;
@@ -66,7 +68,7 @@ static void *run_gaps(void *argument)
     double shortest, longest;
     uint64_t begin, end, previous, now, sum = 0;
 
-    pin(0);
+    pin(&gaps->cpus, 0);
     shortest = SHORTEST_GAP * gaps->scale;
     longest = LONGEST_GAP * gaps->scale;
     backend_enter();
@@ -98,7 +100,9 @@ void measure_gaps(const struct arguments *arguments)
     pthread_t thread;
 
     tasks_read(&known);
-    pin(1);
+    if (sched_getaffinity(0, sizeof(gaps.cpus), &gaps.cpus) < 0)
+        report_failure("sched_getaffinity", -errno);
+    pin(&gaps.cpus, 1);
     measure_start(arguments, SCOPE_TOTAL);
     tasks_of_others(&known, &before);
     if (pthread_create(&thread, NULL, run_gaps, &gaps) != 0)
@@ -176,7 +180,8 @@ static void unpark(pthread_t *threads, size_t count)
     free(threads);
 }
 
-/* startstop THREADS: the time of both calls, with that many threads in all, the others asleep. */
+/* startstop THREADS BEFORE: the time of both calls, with that many threads in all, the others
+ * asleep, when both have been called that often before. */
 void measure_startstop(const struct arguments *arguments)
 {
     size_t others = (size_t)arguments->number[0] - 1;
@@ -186,6 +191,10 @@ void measure_startstop(const struct arguments *arguments)
     if (others > 0)
         measure_require_all_threads();
     threads = park(others);
+    for (double before = 0; before < arguments->number[1]; before++) {
+        measure_start(arguments, SCOPE_TOTAL);
+        backend_stop();
+    }
     workload_rounds(1);
     cpu[0] = workload_process_time();
     wall[0] = workload_wall_time();
