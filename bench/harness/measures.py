@@ -41,6 +41,9 @@ def births_row(milliseconds):
     return f"{BIRTHS[milliseconds]} threads of {milliseconds} ms, one after the other"
 
 
+AGAIN = "start and stop, 1 thread, the eleventh time in a process"
+
+
 def startstop_row(threads):
     return f"start and stop, {threads} thread{'s' * (threads > 1)}"
 
@@ -103,6 +106,9 @@ def cost(rounds_of_work):
                       (("start_us", "start", "us"), ("stop_us", "stop", "us"),
                        ("start_cpu_us", "start, CPU time", "us"),
                        ("stop_cpu_us", "stop, CPU time", "us")), rounds, FOR_ALL_THREADS)
+    yield Measure("cost", AGAIN, ("startstop", PERIOD, 1, 10),
+                  (("start_us", "start", "us"), ("stop_us", "stop", "us")), 15,
+                  ("libprofil", "libprofil/10", "glibc", "bare"))
     yield Measure("cost", "pthread_create and join", ("create", PERIOD, 1000),
                   (("create_us", "time", "us"), ("create_cpu_us", "CPU time", "us")), 9,
                   ("none",) + INSIDE)

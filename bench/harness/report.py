@@ -3,7 +3,7 @@
 import csv
 
 from .candidates import CANDIDATES
-from .measures import RATES
+from .measures import AGAIN, RATES
 from .targets import gap_cost, startstop_fit, work_cost
 
 TITLES = {"accuracy": "Accuracy", "manners": "What the program notices", "cost": "Cost",
@@ -74,6 +74,10 @@ def startstop_rows(results, cpus):
             body.append([f"{call}: fixed + for each thread and CPU, us"] +
                         [f"{number(fit[0])} + {number(fit[1])}" if fit[0] is not None else "-"
                          for fit in fits])
+        again = [results.median(AGAIN, name, f"{call}_us") for name in names]
+        if any(again):
+            body.append([f"{call}: 1 thread, the eleventh time in a process, us"] +
+                        [number(value) if value else "-" for value in again])
     return ["start and stop", *names], body
 
 
@@ -192,12 +196,14 @@ NOTES = """## What the rows mean
   coming, and stop must not close descriptors that the program has opened since (2 are left of 2).
 - **Taken from the program**: a thread on one CPU looks at the clock without pause, and what goes
   missing in gaps of 0.5 to 300 us is counted; the gaps without a profiler are taken off. **Own** is
-  the CPU time of the profiler's threads, which begin on the other CPU. **By fixed work**: two
+  the CPU time of the profiler's threads, which are on the other CPU. **By fixed work**: two
   threads do a fixed amount of work, and the CPU time of the whole process without a profiler is
   taken off.
 - **Not resolved**: the brackets behind a ratio of costs are what it lies in nine times in ten when
   the rounds are drawn anew; the target is within them.
-- **Start and stop**: a line through the medians at 1 to 5000 threads.
+- **Start and stop**: a line through the medians at 1 to 5000 threads, each the first time in its
+  process. That time, the kernel may set up perf events for the whole machine, and the process
+  touches the profiler's code and data for the first time; the eleventh time is without these.
 - **Loss**: busy threads on all CPUs. Samples per period below 1 with none lost are those that the
   kernel did not take: its timer skips what has passed before it is set again. With still shorter
   periods it does little else.
