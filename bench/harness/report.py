@@ -1,9 +1,10 @@
 """Tables for the terminal and for doc/benchmarks.md, and the CSV files."""
 
 import csv
+import textwrap
 
 from .candidates import CANDIDATES
-from .measures import AGAIN, RATES
+from .measures import AGAIN, RATES, startstop_row
 from .targets import gap_cost, startstop_fit, work_cost
 
 TITLES = {"accuracy": "Accuracy", "manners": "What the program notices", "cost": "Cost",
@@ -79,6 +80,43 @@ def startstop_rows(results, cpus):
             body.append([f"{call}: 1 thread, the eleventh time in a process, us"] +
                         [number(value) if value else "-" for value in again])
     return ["start and stop", *names], body
+
+
+def limits(results):
+    """What stands in the way of the targets that are missed, with this run's figures."""
+    lines = []
+    shares = []
+    for rate in RATES[1:]:
+        bare, signal = (gap_cost(results, rate, name) for name in ("bare", "signal"))
+        if bare and signal:
+            shares.append(f"{number(sum(bare) / sum(signal))} at {rate} Hz")
+    if shares:
+        lines.append(
+            "**Cost over a signal's.** Most of what a sample costs is the kernel's timer interrupt,"
+            " which a signal needs as well. The bare event alone, with nobody who reads it, takes "
+            + " and ".join(shares) + " of what the signal and its handler take, by gaps. That is the"
+            " limit, and libprofil's ratio to the bare event is in the table.")
+    starts = [results.median(startstop_row(1), name, "start_us") for name in ("bare", "libprofil")]
+    later = [results.median(AGAIN, name, "start_us") for name in ("bare", "libprofil")]
+    if all(starts) and all(later):
+        lines.append(
+            f"**The fixed part of start and stop.** The first start in a process took the bare event"
+            f" {number(starts[0])} us, most of it in the kernel's own preparations, and libprofil"
+            f" {number(starts[1])} us; the eleventh {number(later[0])} and {number(later[1])} us."
+            " What libprofil has beside the bare event is two threads, which start on another CPU:"
+            " doc/design-notes.md has the parts.")
+    lines.append(
+        "**Ticks.** Each thread loses, on each CPU that it ran on, what it used since its last tick"
+        " there: half a tick on average, whatever the profiler is that has an event for each (the"
+        " bare event has the same figures). Of 100 ticks of a thread that moved between two CPUs one"
+        " is lost, of 1000 one as well. Timers of the process (glibc, gperftools) lose it once for"
+        " all threads, but give the ticks to whichever thread they meet: see the skew.")
+    lines.append(
+        "**Short threads.** The default begins with samples of 10 ms, which see none of threads that"
+        " are shorter, as with the bare event. It goes over to 1 ms when that is noticed; what was"
+        " missed until then is the difference to libprofil/10. A timer of the process goes on from"
+        " thread to thread and misses nothing, where one thread runs at a time.")
+    return lines
 
 
 def drain_rows(figures):
@@ -226,6 +264,11 @@ def write_page(path, machine, results, drain_figures, targets, cpus, plots):
             if not body:
                 continue
             file.write(f"## {title}\n\n" + markdown(head, body) + "\n")
+            if title == "Targets":
+                file.write("## What stands in the way\n\n" + "".join(
+                    textwrap.fill(line, 100, initial_indent="- ", subsequent_indent="  ",
+                                  break_on_hyphens=False) + "\n"
+                    for line in limits(results)) + "\n")
         reasons = problems(results)
         if reasons:
             file.write("## Why there is no figure\n\n" + "".join(f"- {line}\n" for line in reasons)
