@@ -88,8 +88,12 @@ def main():
             print(f"\n== {title}\n\n{report.terminal(head, body)}", end="")
     for line in report.problems(results):
         print(f"no figure: {line}")
+    # The text is made in any case, so that the short form finds what is wrong with it.
+    drawn = draw(options.output, results, drain_figures) if options.output else []
+    page = report.page(machine.describe(), results, drain_figures, aims, cpus, drawn)
     if options.output:
-        write(options.output, results, drain_figures, aims, cpus)
+        with open(os.path.join(options.output, "benchmarks.md"), "w", encoding="utf-8") as file:
+            file.write(page)
     missed = [aim for aim in aims
               if aim.exact and not aim.met and not (options.only and aim.figure is None)]
     for aim in missed:
@@ -97,14 +101,14 @@ def main():
     sys.exit(1 if missed else 0)
 
 
-def write(directory, results, drain_figures, aims, cpus):
+def draw(directory, results, drain_figures):
+    """The CSV file and the plots; the plots' names and titles."""
     from harness import plots  # needs more than the short form has
 
     images = os.path.join(directory, "benchmarks")
-    drawn = plots.all_plots(results, images)
+    os.makedirs(images, exist_ok=True)
     report.write_csv(results, drain_figures, os.path.join(images, "figures.csv"))
-    report.write_page(os.path.join(directory, "benchmarks.md"), machine.describe(), results,
-                      drain_figures, aims, cpus, drawn)
+    return plots.all_plots(results, images)
 
 
 if __name__ == "__main__":

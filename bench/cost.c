@@ -7,7 +7,9 @@
 #include <limits.h>
 #include <sched.h>
 #include <semaphore.h>
+#include <stdbool.h>
 #include <stdlib.h>
+#include <sys/param.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,23 +34,31 @@ static double stamps_per_nanosecond(void)
     return (double)(last - first) / (double)(now - begin);
 }
 
+/* That one of the CPUs, counted from 0; false if there are not that many, or is only one. */
+static bool select_cpu(const cpu_set_t *allowed, size_t which, cpu_set_t *one)
+{
+    size_t seen = 0;
+
+    if (CPU_COUNT(allowed) < 2)
+        return false;
+    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, allowed) && seen++ == which) {
+            CPU_ZERO(one);
+            CPU_SET(cpu, one);
+            return true;
+        }
+    return false;
+}
+
 /* With two CPUs the measured thread has one and the profiler's own thread the other, so that the
  * gaps are those that sampling makes in the program; the profiler's own time is counted apart. The
  * CPUs are those of the process, not those of a thread that is pinned already. */
 static void pin(const cpu_set_t *allowed, size_t which)
 {
     cpu_set_t one;
-    size_t seen = 0;
 
-    if (CPU_COUNT(allowed) < 2)
-        return;
-    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
-        if (CPU_ISSET(cpu, allowed) && seen++ == which) {
-            CPU_ZERO(&one);
-            CPU_SET(cpu, &one);
-            sched_setaffinity(0, sizeof(one), &one);
-            return;
-        }
+    if (select_cpu(allowed, which, &one))
+        sched_setaffinity(0, sizeof(one), &one);
 }
 
 /* A gap that is longer than an iteration can be, and one that only another task can have made. */
@@ -221,6 +231,8 @@ static void *run_nothing(void *unused)
     return unused;
 }
 
+enum { MOST_CREATED = 1000, MOST_PAIRS = 1000 };
+
 static int compare(const void *left, const void *right)
 {
     double a = *(const double *)left, b = *(const double *)right;
@@ -228,32 +240,73 @@ static int compare(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* create COUNT: a thread that does nothing is created and joined; the median over the lot. */
-void measure_create(const struct arguments *arguments)
+static double median(double *values, size_t count)
 {
-    size_t count = (size_t)arguments->number[0];
-    double *microseconds = calloc(count + 1, sizeof(*microseconds));
-    uint64_t cpu;
+    qsort(values, count, sizeof(*values), compare);
+    return count > 0 ? values[count / 2] : 0;
+}
 
-    measure_start(arguments, SCOPE_TOTAL);
-    cpu = workload_process_time();
-    for (size_t i = 0; microseconds && i < count; i++) {
+/* The median time to create and join a thread that does nothing, in us. */
+static double create_and_join(const pthread_attr_t *attributes, double *microseconds, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
         uint64_t begin = workload_wall_time();
         pthread_t thread;
 
-        if (pthread_create(&thread, NULL, run_nothing, NULL) != 0)
+        if (pthread_create(&thread, attributes, run_nothing, NULL) != 0)
             report_failure("pthread_create", -EAGAIN);
         pthread_join(thread, NULL);
         microseconds[i] = (double)(workload_wall_time() - begin) / 1e3;
     }
-    cpu = workload_process_time() - cpu;
+    return median(microseconds, count);
+}
+
+/* create COUNT: a thread that does nothing is created and joined. */
+void measure_create(const struct arguments *arguments)
+{
+    static double microseconds[MOST_CREATED];
+    size_t count = MIN((size_t)arguments->number[0], (size_t)MOST_CREATED);
+    uint64_t cpu;
+
+    measure_start(arguments, SCOPE_TOTAL);
+    cpu = workload_process_time();
+    report("create_us", create_and_join(NULL, microseconds, count));
+    report("create_cpu_us", (double)(workload_process_time() - cpu) / 1e3 / (double)count);
     backend_stop();
-    if (!microseconds || count == 0)
-        report_failure("calloc", -ENOMEM);
-    qsort(microseconds, count, sizeof(*microseconds), compare);
-    report("create_us", microseconds[count / 2]);
-    report("create_cpu_us", (double)cpu / 1e3 / (double)count);
-    free(microseconds);
+}
+
+/* turns COUNT PAIRS OTHER: the same without and with the profiler, in turn in one process, COUNT
+ * threads each time. The thread is created on the CPU of its creator, or if OTHER is not 0 on the
+ * next one: where the scheduler puts it makes more of a difference than a profiler. */
+void measure_create_in_turn(const struct arguments *arguments)
+{
+    static double microseconds[MOST_CREATED], off[MOST_PAIRS], on[MOST_PAIRS], ratio[MOST_PAIRS];
+    size_t count = MIN((size_t)arguments->number[0], (size_t)MOST_CREATED);
+    size_t pairs = MIN((size_t)arguments->number[1], (size_t)MOST_PAIRS);
+    bool other = arguments->number[2] != 0;
+    cpu_set_t all, one;
+    pthread_attr_t attributes;
+
+    sched_getaffinity(0, sizeof(all), &all);
+    pthread_attr_init(&attributes);
+    if (select_cpu(&all, other ? 1 : 0, &one))
+        pthread_attr_setaffinity_np(&attributes, sizeof(one), &one);
+    else if (other)
+        report_unsupported("there is one CPU");
+    for (size_t i = 0; i < pairs; i++) {
+        pin(&all, 0);
+        off[i] = create_and_join(&attributes, microseconds, count);
+        sched_setaffinity(0, sizeof(all), &all);
+        measure_start(arguments, SCOPE_TOTAL);
+        pin(&all, 0);
+        on[i] = create_and_join(&attributes, microseconds, count);
+        sched_setaffinity(0, sizeof(all), &all);
+        backend_stop();
+        ratio[i] = on[i] / off[i];
+    }
+    report("create_off_us", median(off, pairs));
+    report("create_us", median(on, pairs));
+    report("create_ratio", median(ratio, pairs));
 }
 
 /* loss THREADS SECONDS: samples that found no room. */

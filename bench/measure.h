@@ -25,6 +25,7 @@ void measure_gaps(const struct arguments *arguments);
 void measure_work(const struct arguments *arguments);
 void measure_startstop(const struct arguments *arguments);
 void measure_create(const struct arguments *arguments);
+void measure_create_in_turn(const struct arguments *arguments);
 void measure_loss(const struct arguments *arguments);
 
 /* Starts the profiler, or ends the program with the reason why not. */

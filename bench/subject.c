@@ -17,7 +17,7 @@ static const struct {
     {"births", measure_births},     {"system", measure_system},   {"eintr", measure_eintr},
     {"survival", measure_survival}, {"wakeups", measure_wakeups}, {"memory", measure_memory},
     {"gaps", measure_gaps},         {"work", measure_work},       {"startstop", measure_startstop},
-    {"create", measure_create},     {"loss", measure_loss},
+    {"create", measure_create},     {"loss", measure_loss},       {"turns", measure_create_in_turn},
 };
 
 void measure_start(const struct arguments *arguments, enum scope scope)

@@ -44,6 +44,10 @@ def births_row(milliseconds):
 AGAIN = "start and stop, 1 thread, the eleventh time in a process"
 
 
+CREATE_HERE = "pthread_create and join, on one CPU"
+CREATE_THERE = "pthread_create and join, from one CPU to another"
+
+
 def startstop_row(threads):
     return f"start and stop, {threads} thread{'s' * (threads > 1)}"
 
@@ -112,6 +116,11 @@ def cost(rounds_of_work):
     yield Measure("cost", "pthread_create and join", ("create", PERIOD, 1000),
                   (("create_us", "time", "us"), ("create_cpu_us", "CPU time", "us")), 9,
                   ("none",) + INSIDE)
+    for row, other in ((CREATE_HERE, 0), (CREATE_THERE, 1)):
+        yield Measure("cost", row, ("turns", PERIOD, 100, 20, other),
+                      (("create_ratio", "with, over without", ""), ("create_off_us", "without", "us"),
+                       ("create_us", "with", "us")), 9,
+                      ("none", "libprofil", "libprofil/10", "bare"))
 
 
 def loss(microseconds, threads, seconds):
@@ -128,7 +137,7 @@ SHORT = {"1 thread of 1 s": 1, "2 threads of 1 s": 1,
          "sleeps beside busy threads": 1, "exec": 1, "fork": 1, "closefrom": 1,
          "wake-ups, idle": 1, "wake-ups, busy": 1, "memory": 1,
          "gaps at 10000 Hz": 2, "start and stop, 1 thread": 3, "start and stop, 100 threads": 1,
-         "pthread_create and join": 1}
+         CREATE_HERE: 1, CREATE_THERE: 1}
 SHORT_CANDIDATES = ("none", "libprofil", "libprofil/10", "signal", "bare")
 SHORT_ACCURACY_CANDIDATES = ("libprofil", "libprofil/10", "glibc")
 
