@@ -249,7 +249,10 @@ static double cpu_seconds(profil_profile *profile)
     return (double)profile_stats(profile).cpu_time * 1e-9;
 }
 
-/* Thirty samplers use a tenth of the time, which is not the program's. */
+/* Thirty samplers use a tenth of the time, which is not the program's. One that is asked knows of
+ * the others what they had used when they last looked, before they went to sleep: what is missing
+ * since, some 50 us of each, makes 2 ms of either sign. To that comes what it takes to ask the
+ * others. */
 Test(statistics, the_cpu_time_is_without_that_of_any_sampler)
 {
     enum { PROFILES = 30 };
@@ -269,8 +272,7 @@ Test(statistics, the_cpu_time_is_without_that_of_any_sampler)
     for (int i = 0; i < PROFILES; i++) {
         double counted = cpu_seconds(profiles[i]) - before[i];
 
-        /* With what asking the others takes. */
-        cr_expect(counted >= 0.998 * used && counted <= 1.01 * used + 0.01, "%.4f of %.4f s",
+        cr_expect(counted >= 0.99 * used && counted <= 1.01 * used + 0.01, "%.4f of %.4f s",
                   counted, used);
     }
     for (int i = 0; i < PROFILES; i++)
